@@ -1,0 +1,46 @@
+package informer
+
+import "fmt"
+
+// Cause says why a handler is told of a [Change]. The zero value is no cause.
+type Cause uint8
+
+const (
+	// CauseInitial: the object was there when the handler, or the informer,
+	// began.
+	CauseInitial Cause = iota + 1
+	// CauseWatch: the server said so as it happened.
+	CauseWatch
+	// CauseRelist: a later list showed it.
+	CauseRelist
+	// CauseResync: nothing changed; the handler asked to be told again from
+	// time to time.
+	CauseResync
+)
+
+// String returns the name of c, such as "Initial".
+func (c Cause) String() string {
+	names := [...]string{"None", "Initial", "Watch", "Relist", "Resync"}
+	if int(c) < len(names) {
+		return names[c]
+	}
+	return fmt.Sprintf("Cause(%d)", uint8(c))
+}
+
+// Change is one change of the cache, as handlers see it.
+type Change[T Object] struct {
+	// Type is Added, Updated or Deleted.
+	Type DeltaType
+	// Cause says why the handler is told.
+	Cause Cause
+	// Exact says of Deleted that Old is the final state of the object, as the
+	// server sent it. Otherwise it is the last state known.
+	Exact bool
+	// Key is the key of the object.
+	Key Key
+	// Old is the state before, of Updated and Deleted: one that this handler
+	// was given, or for an exact deletion the final one.
+	Old T
+	// New is the state after, of Added and Updated.
+	New T
+}

@@ -1,0 +1,63 @@
+package informer
+
+import (
+	"fmt"
+	"time"
+)
+
+// State says how an [Informer] or a [Reflector] is doing. The zero value is no
+// state.
+type State uint8
+
+const (
+	// StateIdle: Run has not been called.
+	StateIdle State = iota + 1
+	// StateListing: a list is in progress; what is there is old, or nothing.
+	StateListing
+	// StateWatching: the list is complete, and changes are followed.
+	StateWatching
+	// StateFailing: the last request failed, and will be tried again.
+	StateFailing
+	// StateGone: the server does not know the resource (404). What was there is
+	// kept, and the server is asked again now and then.
+	StateGone
+	// StateStopped: Run has returned.
+	StateStopped
+)
+
+// String returns the name of s, such as "Watching".
+func (s State) String() string {
+	names := [...]string{"None", "Idle", "Listing", "Watching", "Failing", "Gone", "Stopped"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return fmt.Sprintf("State(%d)", uint8(s))
+}
+
+// Status is how an [Informer] or a [Reflector] is doing, at one moment.
+type Status struct {
+	// State is the state.
+	State State
+	// Err is the last failure, nil once a request has succeeded after it.
+	Err error
+	// FailingSince is when the first of the failures in a row happened; zero
+	// if Err is nil.
+	FailingSince time.Time
+	// LastEvent is when the server last sent anything: an object, a bookmark,
+	// the end of a list.
+	LastEvent time.Time
+	// Version is the resource version that has been reached.
+	Version string
+	// Objects is how many objects there are; during the first list, how many
+	// have come so far.
+	Objects int
+	// Bad lists the objects that are there but cannot be used, sorted by key.
+	Bad []*ObjectError
+	// Skipped counts the objects and events that could not be used, ever.
+	Skipped uint64
+	// Dropped counts the watch events that were dropped because their version
+	// was lower than what their stream had reached.
+	Dropped uint64
+	// Lists and Watches count the requests, streaming lists as watches.
+	Lists, Watches uint64
+}
