@@ -72,6 +72,15 @@ func (d Deltas[T]) Len() int {
 	return 0
 }
 
+// final returns the last delta, which decides the state after d; its Type is zero
+// if there is none.
+func (d *Deltas[T]) final() Delta[T] {
+	if d.second.Type != 0 {
+		return d.second
+	}
+	return d.first
+}
+
 // add appends a delta. The caller knows that there is room.
 func (d *Deltas[T]) add(delta Delta[T]) {
 	if d.first.Type == 0 {

@@ -30,6 +30,11 @@ var (
 	// ErrWatchNotSupported means that the resource cannot be watched. It ends
 	// Run: no retry would help.
 	ErrWatchNotSupported = errors.New("informer: the resource does not support watch")
+
+	// errNoName and errTwice are what an ObjectError says of an object that
+	// cannot be stored.
+	errNoName = errors.New("has no name")
+	errTwice  = errors.New("is there twice")
 )
 
 // An ObjectError says what is wrong with one object. All others are not
