@@ -100,4 +100,7 @@ type Batch[T Object] struct {
 	// Replaced says that a list ends in this batch: what the list did not hold
 	// is deleted by it.
 	Replaced bool
+	// Rewound says that the server went back to an older version in between,
+	// as after a restore from a backup. Version belongs to a new epoch then.
+	Rewound bool
 }

@@ -18,6 +18,7 @@ type state[T Object] struct {
 	epoch   epoch              // its writer's
 	version string             // the server's resource version; empty if nothing told
 	listed  bool               // a whole list has been applied
+	layout  int                // changes when objects get other slots
 	keys    table[Key, uint32] // the slot of each object
 	slots   vec[chunk[T]]
 	indexes []indexRoot[T] // in the order in which they were added; owned
@@ -36,7 +37,7 @@ type chunk[T any] struct {
 // next returns a state to be written in epoch e, which begins as a copy of s.
 func (s *state[T]) next(e epoch) *state[T] {
 	return &state[T]{
-		epoch: e, version: s.version, listed: s.listed,
+		epoch: e, version: s.version, listed: s.listed, layout: s.layout,
 		keys: s.keys, slots: s.slots, indexes: slices.Clone(s.indexes),
 	}
 }
@@ -61,8 +62,11 @@ func (s *state[T]) object(slot uint32) (obj T, ok bool) {
 }
 
 // all calls yield for every object, until it says false.
-func (s *state[T]) all(yield func(T) bool) {
-	for i := range s.slots.n {
+func (s *state[T]) all(yield func(T) bool) { s.some(0, s.slots.n, yield) }
+
+// some calls yield for every object in a range of chunks, until it says false.
+func (s *state[T]) some(from, to int, yield func(T) bool) {
+	for i := from; i < to; i++ {
 		c := s.slots.at(i)
 		for live := c.live; live != 0; live &= live - 1 {
 			if !yield(c.values[bits.TrailingZeros32(live)]) {
@@ -128,6 +132,7 @@ func (s *state[T]) sparse() bool { return s.slots.n > 8+4*s.len()/chunkSize }
 // its memory becomes that of a store which never held more.
 func (s *state[T]) compact() {
 	keys, slots := s.keys, s.slots
+	s.layout++
 	moved := make([]uint32, slots.n*chunkSize) // from old slot to new, plus 1
 	s.keys, s.slots = table[Key, uint32]{}, vec[chunk[T]]{}
 	var next uint32

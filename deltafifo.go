@@ -1,0 +1,427 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// A DeltaFIFO is a queue between one who tells what happens to objects and one
+// who keeps a store of them. It holds what the consumer has not taken,
+// coalesced to at most two deltas a key: however far the consumer is behind,
+// the queue has at most one entry for each object that exists, or that the
+// consumer has.
+//
+// The producer calls Apply with the events of a [Reflector], or the methods
+// Add, Update, Delete, Replace and Resync. The consumer calls PopAll, which
+// hands over everything as one batch, or Pop, which hands over one key.
+//
+// What a delta says depends on what the consumer has, which is what known, its
+// store, says when the consumer takes:
+//
+//	pending \ arrives         add, update      other UID         delete            sync
+//	nothing                   Added, Updated   Deleted, Added    Deleted, if had   Sync
+//	Added, not had            Added            Added             nothing           –
+//	Updated, Replaced, Sync   latest           Deleted, Added    Deleted           –
+//	Deleted                   Updated          Deleted, Added    –                 –
+//	Deleted, Added            Deleted, Added   Deleted, Added    Deleted           –
+//
+// A state that came from a list is Replaced, whether the object is new or not.
+// A state of the same UID and version as the known one makes no delta.
+//
+// Producer methods may be called from several goroutines, but a list, from
+// EventBegin to EventEnd, must come from one. There is one consumer: Pop and
+// PopAll return an error while the other, or another call, is at work. The
+// consumer's function must bring known up to date before it returns; it may
+// call the methods of the producer. NewDeltaFIFO makes a DeltaFIFO; the zero
+// value is not usable.
+type DeltaFIFO[T Object] struct {
+	known    Reader[T]
+	hasStore bool
+
+	batch []Deltas[T] // of the consumer; reused
+
+	mu sync.Mutex // guards the fields below
+
+	queue   line[pending[T]] // what came since list, or since the last batch
+	list    *staging[T]      // a complete list that came before queue, or nil
+	listing *staging[T]      // the list that is coming, or nil
+	version string           // of the last event
+	news    bool             // version is not taken
+	rewound bool             // version went backwards, and that is not taken
+	resync  bool             // Resync was called, and not taken
+	closed  bool
+
+	// The consumer's function may not have stored these yet. Between calls of
+	// the function there are none.
+	flight     line[pending[T]]
+	flightList *staging[T]
+	taking     bool // Pop or PopAll is at work
+
+	// wake has one slot, so that filling it never blocks. Invariant: whoever
+	// makes work for a consumer that is waiting fills it.
+	wake    chan struct{}
+	waiting bool // for wake
+}
+
+// NewDeltaFIFO returns an empty queue. What the consumer has is read from
+// known, a live Reader of its store. With a zero Reader nothing is known of the
+// consumer: each deletion is told, a deletion and an addition are two deltas
+// even of one UID, and a list deletes only what was pending.
+func NewDeltaFIFO[T Object](known Reader[T]) *DeltaFIFO[T] {
+	return &DeltaFIFO[T]{
+		known:    known,
+		hasStore: known != Reader[T]{},
+		wake:     make(chan struct{}, 1),
+	}
+}
+
+// Apply takes the next event of a stream:
+//
+//	{ Begin { Added | Modified | Deleted | Bad } [ End { Added | Modified | Deleted | Bad | Bookmark } ] }
+//
+// A list counts when EventEnd has come; a new EventBegin drops what came of the
+// one before. Inside a list a second EventAdded of one key is refused with an
+// *[ObjectError], while EventModified replaces what came before. Outside, events
+// are taken in the order in which they come, whatever their versions.
+//
+// Apply returns an error also for an event without a name, for one that does
+// not fit the grammar, and [ErrStopped] after Close.
+func (f *DeltaFIFO[T]) Apply(ev Event[T]) error {
+	if ev.Key.Name == "" && ev.Type >= EventAdded && ev.Type <= EventBad {
+		return &ObjectError{Key: ev.Key, Err: errNoName}
+	}
+	f.mu.Lock()
+	defer f.unlockAndWake()
+	if f.closed {
+		return fmt.Errorf("informer: DeltaFIFO: %w", ErrStopped)
+	}
+	switch ev.Type {
+	case EventBegin:
+		f.listing = &staging[T]{}
+		return nil
+	case EventEnd:
+		return f.endListLocked(ev.Version)
+	case EventAdded, EventModified, EventDeleted, EventBad, EventBookmark:
+		if f.listing != nil {
+			return f.stageLocked(ev)
+		}
+		f.changeLocked(ev)
+		return nil
+	default:
+		return fmt.Errorf("informer: DeltaFIFO: cannot apply an event of type %v", ev.Type)
+	}
+}
+
+// Add says that obj is there, and was not before. It returns an error as Apply
+// does.
+func (f *DeltaFIFO[T]) Add(obj T) error { return f.Apply(EventOf(EventAdded, obj)) }
+
+// Update says that obj has this state now. It returns an error as Apply does.
+func (f *DeltaFIFO[T]) Update(obj T) error { return f.Apply(EventOf(EventModified, obj)) }
+
+// Delete says that the object is gone, and that last was its final state. It
+// returns an error as Apply does.
+func (f *DeltaFIFO[T]) Delete(last T) error { return f.Apply(EventOf(EventDeleted, last)) }
+
+// Replace says that objs is all there is, and that version is the resource
+// version of that state. Objects that cannot be used are left out, and it
+// returns their errors, joined.
+func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
+	errs := []error{f.Apply(Event[T]{Type: EventBegin})}
+	for _, obj := range objs {
+		errs = append(errs, f.Add(obj))
+	}
+	errs = append(errs, f.Apply(Event[T]{Type: EventEnd, Version: version}))
+	return errors.Join(errs...)
+}
+
+// Resync tells every object that the consumer has, and of which nothing is
+// pending, once more.
+func (f *DeltaFIFO[T]) Resync() {
+	f.mu.Lock()
+	defer f.unlockAndWake()
+	f.resync = true
+}
+
+// Close ends the queue. The consumer gets what is pending, then [ErrStopped].
+// Close may be called more than once.
+func (f *DeltaFIFO[T]) Close() {
+	f.mu.Lock()
+	defer f.unlockAndWake()
+	f.closed = true
+}
+
+// Len returns the number of keys that are pending. The items of a list count
+// until it is taken, also those that change nothing.
+func (f *DeltaFIFO[T]) Len() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.queue.len()
+	if f.list != nil {
+		n += f.list.items.len()
+	}
+	return n
+}
+
+// PopAll waits until something is pending, takes all of it and calls apply with
+// it, outside of any lock. A batch takes the consumer from one state of the
+// server to a later one; it may have no deltas, but only a new version. It is
+// valid until apply returns, which counts as having stored it, whatever it
+// returns.
+//
+// PopAll returns the error of apply, [ErrStopped] if the queue is closed and
+// empty, or the cause of ctx.
+func (f *DeltaFIFO[T]) PopAll(ctx context.Context, apply func(Batch[T]) error) error {
+	if err := f.awaitWork(ctx); err != nil {
+		return err
+	}
+	b := Batch[T]{Version: f.version, Replaced: f.list != nil, Rewound: f.rewound}
+	resync := f.resync
+	f.flight, f.queue = f.queue, f.flight
+	f.flightList, f.list = f.list, nil
+	f.news, f.rewound, f.resync = false, false, false
+	f.mu.Unlock()
+	defer f.landed()
+
+	changes := &f.flight
+	if f.flightList != nil || resync {
+		settled := f.settle(f.flightList, &f.flight, resync)
+		changes = &settled
+	}
+	for k, p := range changes.all {
+		if d := f.deltas(k, p); d.first.Type != 0 {
+			f.batch = append(f.batch, d)
+		}
+	}
+	b.Deltas = f.batch
+	return apply(b)
+}
+
+// Pop waits until something is pending, takes the key that has waited longest,
+// and calls process with its deltas, outside of any lock. Having returned
+// counts as having stored them. The deltas of one key come in order; but since
+// keys are taken one at a time, and each with its latest state, the states that
+// the consumer passes through need not be ones that the server had. PopAll
+// gives that.
+//
+// Pop returns errors as PopAll does.
+func (f *DeltaFIFO[T]) Pop(ctx context.Context, process func(Deltas[T]) error) error {
+	for {
+		d, err := f.takeOne(ctx)
+		if err != nil {
+			return err
+		}
+		if d.first.Type != 0 {
+			defer f.landed()
+			return process(d)
+		}
+		f.landed()
+	}
+}
+
+// takeOne takes the oldest key. Its deltas may have come to nothing.
+func (f *DeltaFIFO[T]) takeOne(ctx context.Context) (Deltas[T], error) {
+	if err := f.awaitWork(ctx); err != nil {
+		return Deltas[T]{}, err
+	}
+	defer f.mu.Unlock()
+	if f.list != nil || f.resync {
+		f.queue = f.settle(f.list, &f.queue, f.resync)
+		f.list, f.resync = nil, false
+	}
+	f.news = false
+	k, p, ok := f.queue.first()
+	if !ok {
+		return Deltas[T]{}, nil
+	}
+	*f.flight.enter(k) = *p
+	f.queue.leave(k)
+	return f.deltas(k, f.flight.find(k)), nil
+}
+
+// awaitWork waits until there is something to take. On success the caller is
+// the consumer, and holds mu.
+func (f *DeltaFIFO[T]) awaitWork(ctx context.Context) error {
+	f.mu.Lock()
+	if f.taking {
+		f.mu.Unlock()
+		return errors.New("informer: DeltaFIFO: a Pop is in progress already")
+	}
+	f.taking = true
+	for {
+		switch {
+		case ctx.Err() != nil:
+			f.taking = false
+			f.mu.Unlock()
+			return context.Cause(ctx)
+		case f.queue.len() > 0 || f.list != nil || f.news || f.resync:
+			return nil
+		case f.closed:
+			f.taking = false
+			f.mu.Unlock()
+			return fmt.Errorf("informer: DeltaFIFO: %w", ErrStopped)
+		}
+		f.waiting = true
+		f.mu.Unlock()
+		select {
+		case <-f.wake:
+		case <-ctx.Done():
+		}
+		f.mu.Lock()
+		f.waiting = false
+	}
+}
+
+// landed says that the consumer has stored what it was given.
+func (f *DeltaFIFO[T]) landed() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.flight.reset()
+	f.flightList = nil
+	f.taking = false
+	clear(f.batch)
+	if f.batch = f.batch[:0]; cap(f.batch) > roomyLine {
+		f.batch = nil
+	}
+}
+
+// settle returns what the list, which may be nil, and what came after it change
+// for the consumer. It leaves both as they are.
+func (f *DeltaFIFO[T]) settle(list *staging[T], later *line[pending[T]], resync bool) line[pending[T]] {
+	var changes line[pending[T]]
+	known := f.known.Snapshot()
+	if list != nil {
+		changes = list.compare(known)
+	}
+	for k, p := range later.all {
+		c := changes.enter(k)
+		if p.hasGone {
+			c.remove(p.gone, p.exact)
+		}
+		if p.typ != 0 {
+			c.put(p.live, p.typ)
+		}
+	}
+	if !resync {
+		return changes
+	}
+	for obj := range known.All() {
+		if k := KeyOf(obj); !changes.has(k) {
+			changes.enter(k).put(obj, Sync)
+		}
+	}
+	return changes
+}
+
+func (f *DeltaFIFO[T]) deltas(k Key, p *pending[T]) Deltas[T] {
+	if !f.hasStore {
+		return p.alone(k)
+	}
+	old, has := f.known.Get(k)
+	return p.over(k, old, has)
+}
+
+// stageLocked takes an event inside a list. The caller holds mu.
+func (f *DeltaFIFO[T]) stageLocked(ev Event[T]) error {
+	switch ev.Type {
+	case EventBookmark:
+		return errors.New("informer: DeltaFIFO: a bookmark inside a list")
+	case EventDeleted:
+		f.listing.remove(ev)
+	case EventAdded:
+		if f.listing.items.has(ev.Key) {
+			return &ObjectError{Key: ev.Key, Err: errTwice}
+		}
+		f.listing.put(ev, f.known)
+	default:
+		f.listing.put(ev, f.known)
+	}
+	return nil
+}
+
+// endListLocked makes the list that is coming the one to be taken next. What
+// was pending is overtaken by it. The caller holds mu.
+func (f *DeltaFIFO[T]) endListLocked(version string) error {
+	list := f.listing
+	if list == nil {
+		return errors.New("informer: DeltaFIFO: the end of a list that has not begun")
+	}
+	if f.list != nil {
+		list.inherit(f.list)
+	}
+	list.overtake(&f.queue, f.mayHaveLocked)
+	var rest line[pending[T]]
+	if !f.hasStore {
+		rest = f.overtakenLocked(list)
+	}
+	f.list, f.listing, f.queue = list, nil, rest
+	f.rewound = f.rewound || older(version, f.version)
+	f.version, f.news = version, true
+	return nil
+}
+
+// overtakenLocked returns deletions of what is pending and not in the list, for
+// a consumer of whom nothing is known. The caller holds mu.
+func (f *DeltaFIFO[T]) overtakenLocked(list *staging[T]) (gone line[pending[T]]) {
+	for k, p := range f.queue.all {
+		if !list.items.has(k) {
+			p.remove(p.live, false)
+			p.listed = true
+			*gone.enter(k) = *p
+		}
+	}
+	return gone
+}
+
+// changeLocked takes an event outside of lists. The caller holds mu.
+func (f *DeltaFIFO[T]) changeLocked(ev Event[T]) {
+	switch ev.Type {
+	case EventAdded:
+		f.queue.enter(ev.Key).put(ev.Object, Added)
+	case EventModified:
+		f.queue.enter(ev.Key).put(ev.Object, Updated)
+	case EventDeleted:
+		f.removeLocked(ev)
+	}
+	if !older(ev.Version, f.version) {
+		f.version = ev.Version
+	}
+	f.news = true
+}
+
+// removeLocked takes a deletion. Of an object that the consumer cannot have
+// nothing is left to tell; else a queue whose consumer sleeps would grow with
+// every name that comes and goes. The caller holds mu.
+func (f *DeltaFIFO[T]) removeLocked(ev Event[T]) {
+	if !f.mayHaveLocked(ev.Key) {
+		if f.queue.has(ev.Key) {
+			f.queue.leave(ev.Key)
+		}
+		return
+	}
+	f.queue.enter(ev.Key).remove(ev.Object, ev.Exact)
+}
+
+// mayHaveLocked reports whether the consumer has an object under k, or may
+// get one from what it was given or from a list. The caller holds mu.
+func (f *DeltaFIFO[T]) mayHaveLocked(k Key) bool {
+	if !f.hasStore || f.flight.has(k) || f.list != nil && f.list.items.has(k) ||
+		f.flightList != nil && f.flightList.items.has(k) {
+		return true
+	}
+	_, ok := f.known.Get(k)
+	return ok
+}
+
+// unlockAndWake ends a change of the queue, which the caller has locked.
+func (f *DeltaFIFO[T]) unlockAndWake() {
+	if f.waiting {
+		select {
+		case f.wake <- struct{}{}:
+		default:
+		}
+	}
+	f.mu.Unlock()
+}

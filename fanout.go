@@ -1,0 +1,100 @@
+package informer
+
+import "slices"
+
+// fanOut hands each batch to the store, and the changes that it makes to all
+// handlers, through one log. The writer is one goroutine.
+//
+// Lock order: store.mu, then follower.mu.
+type fanOut[T Object] struct {
+	store *Indexer[T]
+	log   cursor[T] // of the writer: its end, unpublished changes included
+
+	// These are guarded by store.mu, as they change together with the state:
+	// a handler that joins gets a state and the position that belongs to it.
+
+	published cursor[T]      // the end of the log as far as the state goes
+	followers []*follower[T] // copied on write
+	listed    bool           // the state holds a whole list
+	epoch     int            // how often the server's version went backwards
+	moved     chan struct{}  // closed with the next state; nil: nobody waits
+}
+
+func newFanOut[T Object](store *Indexer[T]) *fanOut[T] {
+	log := newLog[T]()
+	return &fanOut[T]{store: store, log: log, published: log}
+}
+
+// apply brings the store to the state after b, and wakes those who are to know.
+func (f *fanOut[T]) apply(b Batch[T]) {
+	var followers []*follower[T]
+	var objects int
+	var listed bool
+	f.store.apply(b, f.log.append, func(s *state[T]) {
+		followers, objects, listed = f.followers, s.len(), s.listed
+		f.publishLocked(s, b.Rewound)
+	})
+	for _, h := range followers {
+		h.notify(f.log.pos, objects, listed)
+	}
+}
+
+// publishLocked notes what belongs to s, the new state. The caller holds
+// store.mu.
+func (f *fanOut[T]) publishLocked(s *state[T], rewound bool) {
+	f.published, f.listed = f.log, s.listed
+	if rewound {
+		f.epoch++
+	}
+	if f.moved != nil {
+		close(f.moved)
+		f.moved = nil
+	}
+}
+
+// join makes h follow the log, and returns the state that it joins at.
+func (f *fanOut[T]) join(h *follower[T]) (at Reader[T]) {
+	f.store.between(func(s *state[T]) {
+		at = Reader[T]{f.store, s}
+		h.at, h.end = f.published, f.published.pos
+		h.listed, h.syncAt = f.listed, h.end
+		f.followers = append(slices.Clip(f.followers), h)
+	})
+	return at
+}
+
+// leave ends that h is told of anything.
+func (f *fanOut[T]) leave(h *follower[T]) {
+	f.store.between(func(*state[T]) {
+		f.followers = slices.DeleteFunc(slices.Clone(f.followers), func(x *follower[T]) bool { return x == h })
+	})
+}
+
+// stateAt returns the newest state, if h has seen all changes that lead to it.
+func (f *fanOut[T]) stateAt(h *follower[T]) (at *state[T], ok bool) {
+	f.store.between(func(s *state[T]) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		at, ok = s, h.at.pos == f.published.pos && h.backlog.len() == 0
+	})
+	return at, ok
+}
+
+// view is what somebody who waits may look at.
+type view[T Object] struct {
+	Reader[T]
+	listed bool
+	epoch  int
+	moved  <-chan struct{} // closed with the next state
+}
+
+// view returns the newest state.
+func (f *fanOut[T]) view() (v view[T]) {
+	f.store.between(func(s *state[T]) {
+		if f.moved == nil {
+			f.moved = make(chan struct{})
+		}
+		v = view[T]{Reader[T]{f.store, s}, f.listed, f.epoch, f.moved}
+	})
+	return v
+}

@@ -1,0 +1,256 @@
+package informer
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// follower makes the calls of one handler, on a goroutine of its own, which
+// follows the log of changes:
+//
+//	[ returned from | being called for | waiting in the log | published ]
+//	                                   ▲ at                 ▲ end
+//
+// One that is too far behind leaves the log: at jumps to end, and what it
+// passed is coalesced in the backlog, which the handler is told of next.
+type follower[T Object] struct {
+	opts   HandlerOptions
+	handle Handler[T]
+	report func(error) // told of panics
+	forget func()      // told of the end
+	fan    *fanOut[T]
+
+	claimed atomic.Bool   // by start, or by a removal before it
+	removed atomic.Bool   // no call starts any more
+	synced  chan struct{} // closed when the initial calls have returned
+	done    chan struct{} // closed when the last call has returned
+	wake    chan struct{} // one slot, so that filling it never blocks
+
+	resync resync // of the goroutine
+
+	mu sync.Mutex // guards the fields below
+
+	at      cursor[T]
+	end     uint64
+	backlog backlog[T]
+	upTo    uint64    // where the calls that were taken lead to
+	calls   int       // taken, and not all returned from
+	busy    time.Time // since when there is something to do; zero: idle
+
+	listed   bool   // the cache is synced: initial changes are those before syncAt
+	syncAt   uint64 // position in the log
+	isSynced bool
+}
+
+func newFollower[T Object](fan *fanOut[T], handle Handler[T], opts HandlerOptions) *follower[T] {
+	return &follower[T]{
+		opts: opts, handle: handle, fan: fan,
+		synced: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
+}
+
+// start makes a goroutine run, unless the follower was removed before. The
+// caller waits for done.
+func (h *follower[T]) start(joined Reader[T]) {
+	if !h.claimed.Swap(true) {
+		go h.run(joined)
+	}
+}
+
+// run makes calls until the follower is removed. First come the objects of the
+// state that it joined at.
+func (h *follower[T]) run(joined Reader[T]) {
+	defer h.finish() // also if the handler ends its goroutine
+	h.resync.start(h.opts.Resync)
+	defer h.resync.stop()
+	for obj := range joined.All() {
+		if !h.call(Change[T]{Type: Added, Cause: CauseInitial, Key: KeyOf(obj), New: obj}) {
+			return
+		}
+	}
+	for !h.removed.Load() {
+		h.mu.Lock()
+		run, backlog := h.takeLocked()
+		h.mu.Unlock()
+		switch {
+		case len(run) > 0:
+			h.callRun(run)
+		case backlog.len() > 0:
+			h.callBacklog(backlog)
+		default:
+			h.idle()
+		}
+	}
+}
+
+// takeLocked notes that all calls for what was taken before have returned, and
+// takes what is next: a piece of the log, or else the backlog. The caller holds
+// mu.
+func (h *follower[T]) takeLocked() (run []Change[T], missed backlog[T]) {
+	if h.backlog.len() == 0 && h.at.pos == h.end {
+		h.upTo = h.end
+		h.busy = time.Time{}
+	}
+	if h.listed && !h.isSynced && h.upTo >= h.syncAt {
+		h.isSynced = true
+		close(h.synced)
+	}
+	if missed, h.backlog = h.backlog, missed; missed.len() == 0 && h.at.pos < h.end {
+		run = h.at.read(h.end)
+	}
+	h.upTo = h.at.pos
+	h.calls = len(run) + missed.len()
+	return run, missed
+}
+
+func (h *follower[T]) callRun(run []Change[T]) {
+	for i := range run {
+		if !h.call(run[i]) {
+			return
+		}
+	}
+}
+
+// callBacklog makes the calls for what was missed, and lets go of each entry.
+func (h *follower[T]) callBacklog(missedAll backlog[T]) {
+	for key, m := range missedAll.all {
+		if !m.tell(key, h.call) {
+			return
+		}
+		*m = missed[T]{}
+	}
+}
+
+// idle waits for something to do.
+func (h *follower[T]) idle() {
+	select {
+	case <-h.wake:
+	case <-h.resync.due():
+		h.callResync()
+	}
+}
+
+// callResync tells the handler once more of the next objects of a state that it
+// has reached.
+func (h *follower[T]) callResync() {
+	at, ok := h.fan.stateAt(h)
+	if !ok { // something came meanwhile: it goes first
+		h.resync.again()
+		return
+	}
+	from, to := h.resync.advance(at.slots.n, at.layout)
+	at.some(from, to, func(obj T) bool {
+		return h.call(Change[T]{Type: Updated, Cause: CauseResync, Key: KeyOf(obj), Old: obj, New: obj})
+	})
+}
+
+// call calls the handler, unless it is removed. It reports whether there may be
+// more calls.
+func (h *follower[T]) call(c Change[T]) bool {
+	if h.removed.Load() {
+		return false
+	}
+	defer h.catch(c.Key)
+	h.handle(c)
+	return !h.removed.Load()
+}
+
+// catch deals with a panic of the handler, as its options say.
+func (h *follower[T]) catch(key Key) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if h.opts.OnPanic == PanicCrash {
+		panic(fmt.Sprintf("informer: %s panicked on object %q: %v", h.opts.Name, key, cause))
+	}
+	if h.opts.OnPanic == PanicDetach {
+		h.remove()
+	}
+	h.report(&ObjectError{Key: key, Err: fmt.Errorf("%s panicked: %v\n%s", h.opts.Name, cause, debug.Stack())})
+}
+
+// notify tells of the changes before end; the writer calls it once a batch. A
+// follower that is further behind than its limit, and than there are objects,
+// leaves the log. The writer does that for it, since it may be stuck in a call.
+func (h *follower[T]) notify(end uint64, objects int, listed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.removed.Load() {
+		return // it may have let go of the log
+	}
+	if listed && !h.listed {
+		h.listed, h.syncAt = true, end
+	}
+	if h.end < end && h.busy.IsZero() {
+		h.busy = time.Now()
+	}
+	h.end = end
+	if h.backlog.len() > 0 || end-h.at.pos > uint64(max(h.opts.Backlog, objects)) {
+		h.coalesceLocked()
+	}
+	h.rouse()
+}
+
+// coalesceLocked moves what waits in the log to the backlog. The caller holds
+// mu.
+func (h *follower[T]) coalesceLocked() {
+	for h.at.pos < h.end {
+		run := h.at.read(h.end)
+		for i := range run {
+			h.backlog.record(&run[i])
+		}
+	}
+}
+
+// rouse makes the goroutine look for work.
+func (h *follower[T]) rouse() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// remove sees to it that no call starts any more.
+func (h *follower[T]) remove() {
+	if h.removed.Swap(true) {
+		return
+	}
+	h.fan.leave(h)
+	h.rouse()
+	if !h.claimed.Swap(true) {
+		h.finish()
+	}
+}
+
+// finish lets go of everything.
+func (h *follower[T]) finish() {
+	h.remove()
+	h.forget()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at, h.backlog, h.calls, h.busy = cursor[T]{pos: h.end}, backlog[T]{}, 0, time.Time{}
+	close(h.done)
+}
+
+// depth is how many changes wait, or are being called for, and for how long
+// there were some.
+func (h *follower[T]) depth() (changes int, busy time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.busy.IsZero() {
+		busy = time.Since(h.busy)
+	}
+	return h.calls + int(h.end-h.at.pos) + h.backlog.len(), busy
+}
+
+// registration returns what the user gets.
+func (h *follower[T]) registration() *Registration {
+	return &Registration{
+		name: h.opts.Name, synced: h.synced, done: h.done,
+		remove: h.remove, depth: h.depth,
+	}
+}

@@ -1,0 +1,171 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A Handler is told of the changes of an informer's cache, one by one, each
+// key's in order. It may block: other handlers are not held up, and what it
+// misses meanwhile is coalesced. When it is called, the cache shows the change
+// already, or something later. The objects are shared with the cache and with
+// all other handlers, and must not be written to.
+type Handler[T Object] func(Change[T])
+
+// HandlerFuncs makes a [Handler] of three functions, of which any may be nil:
+// pass its method Handle.
+type HandlerFuncs[T Object] struct {
+	// OnAdd is told of a new object. Initial says that the object was there
+	// when the handler, or the informer, began.
+	OnAdd func(obj T, initial bool)
+	// OnUpdate is told of a new state; on a resync old and obj are the same.
+	OnUpdate func(old, obj T)
+	// OnDelete is told that an object is gone. Exact says that last is its
+	// final state, otherwise it is the last one known.
+	OnDelete func(last T, exact bool)
+}
+
+// Handle calls the function for c.
+func (h HandlerFuncs[T]) Handle(c Change[T]) {
+	switch {
+	case c.Type == Added && h.OnAdd != nil:
+		h.OnAdd(c.New, c.Cause == CauseInitial)
+	case c.Type == Updated && h.OnUpdate != nil:
+		h.OnUpdate(c.Old, c.New)
+	case c.Type == Deleted && h.OnDelete != nil:
+		h.OnDelete(c.Old, c.Exact)
+	}
+}
+
+// Filter returns a handler that sees only the objects that keep accepts: one
+// that begins to be accepted is added for h, one that ceases to be is deleted,
+// inexactly. It remembers the keys that h has, so it must not be registered
+// more than once.
+func Filter[T Object](keep func(T) bool, h Handler[T]) Handler[T] {
+	has := make(map[Key]struct{})
+	return func(c Change[T]) {
+		_, had := has[c.Key]
+		keeps := c.Type != Deleted && keep(c.New)
+		switch {
+		case keeps && !had:
+			has[c.Key] = struct{}{}
+			c.Type = Added
+			var none T
+			c.Old = none
+		case had && !keeps:
+			delete(has, c.Key)
+			c.Exact = c.Type == Deleted && c.Exact
+			c.Type = Deleted
+			var none T
+			c.New = none
+		case !had:
+			return
+		}
+		h(c)
+	}
+}
+
+// PanicPolicy says what happens when a handler panics.
+type PanicPolicy uint8
+
+const (
+	// PanicCrash lets the program crash, with the handler and the key in the
+	// message. It is the default.
+	PanicCrash PanicPolicy = iota
+	// PanicReport reports a failure and goes on with the next change.
+	PanicReport
+	// PanicDetach reports a failure and removes the handler.
+	PanicDetach
+)
+
+// HandlerOptions tunes a handler. The zero value is ready to use.
+type HandlerOptions struct {
+	// Backlog is the number of changes that a handler may be behind before
+	// they are coalesced to at most two a key. Where there are more objects
+	// than that, their number counts instead.
+	//
+	// Default: 1024.
+	Backlog int
+
+	// Name is used in errors and logs.
+	//
+	// Default: "handler N".
+	Name string
+
+	// OnPanic says what happens when the handler panics.
+	//
+	// Default: PanicCrash.
+	OnPanic PanicPolicy
+
+	// Resync is the time in which the handler is told of each object once
+	// more, as an update with CauseResync, spread over that time. It makes no
+	// request.
+	//
+	// Default: never.
+	Resync time.Duration
+}
+
+const defaultBacklog = 1024
+
+// withDefaults returns a copy of o without zero values, or every mistake in o.
+func (o HandlerOptions) withDefaults(name string) (HandlerOptions, error) {
+	o.Name = orElse(o.Name, name)
+	switch {
+	case o.Backlog < 0:
+		return o, fmt.Errorf("informer: options of %s: Backlog is %d: must not be negative", o.Name, o.Backlog)
+	case o.Resync < 0:
+		return o, fmt.Errorf("informer: options of %s: Resync is %v: must not be negative", o.Name, o.Resync)
+	case o.OnPanic > PanicDetach:
+		return o, fmt.Errorf("informer: options of %s: OnPanic is %d: no such policy", o.Name, o.OnPanic)
+	}
+	o.Backlog = orElse(o.Backlog, defaultBacklog)
+	return o, nil
+}
+
+// A Registration is a handler's place at an informer. Its methods may be called
+// from any goroutine, the handler included.
+type Registration struct {
+	name         string
+	synced, done <-chan struct{}
+	remove       func()
+	depth        func() (int, time.Duration)
+}
+
+// Synced returns a channel that is closed when the handler has returned from
+// the last of its initial calls: those for the objects that were there when it
+// was added or, if it was added before the informer's first list, for the
+// objects of that list.
+func (r *Registration) Synced() <-chan struct{} { return r.synced }
+
+// WaitSynced waits for that. It returns [ErrRemoved] if the handler is removed
+// before, also by a stop of the informer, and the cause of ctx if that ends
+// before; both with the handler's name.
+func (r *Registration) WaitSynced(ctx context.Context) error {
+	select {
+	case <-r.synced:
+		return nil
+	default:
+	}
+	select {
+	case <-r.synced:
+		return nil
+	case <-r.done:
+		return fmt.Errorf("informer: %s: not synced: %w", r.name, ErrRemoved)
+	case <-ctx.Done():
+		return fmt.Errorf("informer: %s: not synced: %w", r.name, context.Cause(ctx))
+	}
+}
+
+// Remove ends the calls: after it has returned none starts. It does not wait
+// for the one that is running, see Done; so the handler itself may call it, and
+// more than once.
+func (r *Registration) Remove() { r.remove() }
+
+// Done returns a channel that is closed when the handler was removed, by Remove
+// or by the end of the informer, and its last call has returned.
+func (r *Registration) Done() <-chan struct{} { return r.done }
+
+// Backlog returns how many changes wait for the handler, coalesced where it is
+// far behind, and for how long it has not been idle.
+func (r *Registration) Backlog() (changes int, busy time.Duration) { return r.depth() }

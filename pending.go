@@ -1,0 +1,101 @@
+package informer
+
+import "k8s.io/apimachinery/pkg/types"
+
+// pending is what a [DeltaFIFO] holds of one key: the last state that came,
+// and the first deletion before it. What it means is settled when the consumer
+// takes it, for only then it is certain what the consumer has.
+type pending[T Object] struct {
+	live    T         // the state that came last
+	typ     DeltaType // of live; zero if there is none
+	gone    T         // the final state, if exact
+	hasGone bool      // a deletion came, before live
+	exact   bool      // gone is the final state of the object
+	listed  bool      // a list said the last word
+}
+
+// put says that obj is there now.
+func (p *pending[T]) put(obj T, typ DeltaType) {
+	switch {
+	case p.typ == 0 && p.hasGone && typ != Replaced:
+		typ = Added
+	case p.typ == 0:
+	case !sameUID(p.live.GetUID(), obj.GetUID()):
+		// The deletion in between was not told. Who has the older object is
+		// to hear of it; who never heard of it needs no deletion.
+		if !p.hasGone && p.typ != Added {
+			p.gone, p.hasGone = p.live, true
+		}
+		typ = Added
+	case p.typ == Added || typ == Sync:
+		typ = p.typ
+	}
+	p.live, p.typ, p.listed = obj, typ, typ == Replaced
+}
+
+// remove says that the object is gone; last is its final state, if exact.
+func (p *pending[T]) remove(last T, exact bool) {
+	if !p.hasGone {
+		p.hasGone, p.exact, p.gone = true, exact, last
+		if !exact && p.typ != 0 {
+			p.gone = p.live
+		}
+	}
+	var zero T
+	p.live, p.typ, p.listed = zero, 0, false
+}
+
+// alone returns the deltas for a consumer of whom nothing is known.
+func (p *pending[T]) alone(k Key) Deltas[T] {
+	d := Deltas[T]{Key: k, Listed: p.listed}
+	if p.hasGone {
+		d.add(Delta[T]{Type: Deleted, Object: p.gone, Exact: p.exact})
+	}
+	if p.typ != 0 {
+		d.add(Delta[T]{Type: p.typ, Object: p.live})
+	}
+	return d
+}
+
+// over returns the deltas for a consumer who has old, or nothing if !has. No
+// deltas are left if that is where the key is already.
+func (p *pending[T]) over(k Key, old T, has bool) Deltas[T] {
+	d := Deltas[T]{Key: k, Listed: p.listed}
+	switch {
+	case !has && p.typ != 0 && p.typ != Sync:
+		d.add(Delta[T]{Type: orReplaced(Added, p.typ), Object: p.live})
+	case !has:
+	case p.typ == 0:
+		d.add(p.deletionOf(old))
+	case !sameUID(old.GetUID(), p.live.GetUID()):
+		d.add(p.deletionOf(old))
+		d.add(Delta[T]{Type: orReplaced(Added, p.typ), Object: p.live})
+	case p.typ == Sync:
+		d.add(Delta[T]{Type: Sync, Object: p.live})
+	case !unchanged(old, p.live):
+		d.add(Delta[T]{Type: orReplaced(Updated, p.typ), Object: p.live})
+	}
+	return d
+}
+
+// orReplaced is typ, unless a list brought the object.
+func orReplaced(typ, came DeltaType) DeltaType {
+	if came == Replaced {
+		return Replaced
+	}
+	return typ
+}
+
+// deletionOf returns the deletion of old, with the final state if it came.
+func (p *pending[T]) deletionOf(old T) Delta[T] {
+	if p.hasGone && p.exact && isFinalOf(p.gone, old.GetUID(), old.GetResourceVersion()) {
+		return Delta[T]{Type: Deleted, Object: p.gone, Exact: true}
+	}
+	return Delta[T]{Type: Deleted, Object: old}
+}
+
+// isFinalOf reports that last may be the final state of the object that had
+// uid and was seen at version.
+func isFinalOf[T Object](last T, uid types.UID, version string) bool {
+	return sameUID(last.GetUID(), uid) && !older(last.GetResourceVersion(), version)
+}
