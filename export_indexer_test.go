@@ -1,0 +1,329 @@
+package informer
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// NewDeltas returns what a DeltaFIFO would hand over about key.
+func NewDeltas[T Object](key Key, listed bool, deltas ...Delta[T]) Deltas[T] {
+	d := Deltas[T]{Key: key, Listed: listed}
+	for _, delta := range deltas {
+		d.add(delta)
+	}
+	return d
+}
+
+// SetInPlace sets how many keys a batch that is written in place may have; -1
+// makes every batch go to a copy.
+func SetInPlace[T Object](x *Indexer[T], n int) { x.inPlace = n }
+
+// InPlaceDefault is the limit of a new Indexer, Stride how much of a batch is
+// worked at a time.
+const InPlaceDefault, Stride = maxInPlace, stride
+
+// ApplyThen is the apply of the Informer.
+func ApplyThen[T Object](x *Indexer[T], b Batch[T], emit func(Change[T]), then func(Reader[T])) {
+	x.apply(b, emit, func(s *state[T]) {
+		if then != nil {
+			then(Reader[T]{x, s})
+		}
+	})
+}
+
+// Between is the between of the Informer.
+func Between[T Object](x *Indexer[T], f func(Reader[T])) {
+	x.between(func(s *state[T]) { f(Reader[T]{x, s}) })
+}
+
+// SlotsOf returns for how many objects the present state has room.
+func SlotsOf[T Object](x *Indexer[T]) int { return x.newest.Load().slots.n * chunkSize }
+
+// HoldWriters stops all writers until the function it returns is called.
+func HoldWriters[T Object](x *Indexer[T]) (release func()) {
+	x.writing.Lock()
+	return x.writing.Unlock
+}
+
+// Validate checks every invariant that a comment of the store states, for the
+// newest state and what the writer keeps beside it.
+func Validate[T Object](x *Indexer[T]) error {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	s := x.newest.Load()
+	if s.epoch > x.epochs {
+		return fmt.Errorf("epoch %d is above the last one, %d", s.epoch, x.epochs)
+	}
+	if len(x.changes) > 0 || x.single[0].Len() > 0 {
+		return errors.New("the writer's buffers are in use between batches")
+	}
+	if s.sparse() {
+		return fmt.Errorf("%d chunks for %d objects", s.slots.n, s.len())
+	}
+	free, vacant := slices.Sorted(slices.Values(x.free)), s.vacant()
+	slices.Sort(vacant)
+	if !slices.Equal(free, vacant) {
+		return fmt.Errorf("free slots = %v, want %v", free, vacant)
+	}
+	return validateState(s)
+}
+
+// ValidateReader checks the invariants of the state that r reads.
+func ValidateReader[T Object](r Reader[T]) error {
+	if s := r.state(); s != nil {
+		return validateState(s)
+	}
+	return nil
+}
+
+func validateState[T Object](s *state[T]) error {
+	if err := validateTable(&s.keys, s.epoch); err != nil {
+		return fmt.Errorf("keys: %w", err)
+	}
+	if err := validateVec(&s.slots, s.epoch); err != nil {
+		return fmt.Errorf("slots: %w", err)
+	}
+	live := 0
+	var zero T
+	for i := range s.slots.n {
+		c := s.slots.at(i)
+		live += bits.OnesCount32(c.live)
+		if c.owner > s.epoch {
+			return fmt.Errorf("chunk %d is of epoch %d, the state of %d", i, c.owner, s.epoch)
+		}
+		for j, v := range c.values {
+			if c.live>>j&1 == 0 && any(v) != any(zero) {
+				return fmt.Errorf("slot %d is not live, and holds %v", i*chunkSize+j, v)
+			}
+		}
+	}
+	if live != s.len() {
+		return fmt.Errorf("%d slots are live, for %d keys", live, s.len())
+	}
+	var err error
+	s.keys.each(func(c *cell[Key, uint32]) bool {
+		if obj, ok := s.object(c.value); !ok || KeyOf(obj) != c.key {
+			err = fmt.Errorf("slot %d of key %q: live = %v, holds %v", c.value, c.key, ok, obj)
+		}
+		return err == nil
+	})
+	names := map[string]bool{}
+	for _, r := range s.indexes {
+		if err == nil {
+			err = r.(interface{ validate(*state[T]) error }).validate(s)
+		}
+		if err != nil {
+			return fmt.Errorf("index %q: %w", r.indexName(), err)
+		}
+		if names[r.indexName()] {
+			return fmt.Errorf("two indexes %q", r.indexName())
+		}
+		names[r.indexName()] = true
+	}
+	return err
+}
+
+// validate checks that every slot is where the function says, and nowhere else.
+func (r *root[K, T]) validate(s *state[T]) (err error) {
+	if err := validateTable(&r.files, s.epoch); err != nil {
+		return err
+	}
+	if len(r.of.moves) > 0 || len(r.of.found.keys) > 0 {
+		return errors.New("the writer's buffers are in use between batches")
+	}
+	filed := 0
+	r.files.each(func(c *cell[K, posting]) bool {
+		filed += c.value.len()
+		if err = validatePosting(&c.value, s.epoch); err != nil {
+			return false
+		}
+		c.value.each(func(slot uint32) bool {
+			obj, live := s.object(slot)
+			if !live || !slices.Contains(r.of.keysOf(obj), c.key) {
+				err = fmt.Errorf("slot %d is filed under %v: live = %v, holds %v", slot, c.key, live, obj)
+			}
+			return err == nil
+		})
+		return err == nil
+	})
+	want := 0
+	s.all(func(obj T) bool { want += len(r.of.keysOf(obj)); return true })
+	if err == nil && filed != want {
+		err = fmt.Errorf("%d entries, want %d", filed, want)
+	}
+	return err
+}
+
+// keysOf returns the keys of obj, each once.
+func (ix *Index[K, T]) keysOf(obj T) (keys []K) {
+	var found collector[K, T]
+	found.file = found.add
+	if found.collect(ix.keys, obj) != nil {
+		return nil
+	}
+	for _, k := range found.keys {
+		if !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+func validateVec[B any](v *vec[B], e epoch) error {
+	if want := (v.n + fanout - 1) / fanout; len(v.root) != want {
+		return fmt.Errorf("%d branches for %d blocks", len(v.root), v.n)
+	}
+	for i, b := range v.root {
+		if b.owner > e || v.owner > e {
+			return fmt.Errorf("branch %d is of epoch %d, the root of %d, the state of %d", i, b.owner, v.owner, e)
+		}
+		for j, kid := range b.kids {
+			if inside := i*fanout+j < v.n; inside != (kid != nil) {
+				return fmt.Errorf("block %d of %d: there = %v", i*fanout+j, v.n, kid != nil)
+			}
+		}
+	}
+	return nil
+}
+
+func validateTable[K comparable, V any](t *table[K, V], e epoch) error {
+	if err := validateVec(&t.pages, e); err != nil {
+		return err
+	}
+	if pages := t.pages.n; t.n > pageFill*pages || pages > 1 && t.n < pageFill/2*pages || (t.n == 0) != (pages == 0) {
+		return fmt.Errorf("%d pages for %d cells", pages, t.n)
+	}
+	n := 0
+	for i := range t.pages.n {
+		p := t.pages.at(i)
+		n += len(p.cells)
+		if p.owner > e {
+			return fmt.Errorf("page %d is of epoch %d, the state of %d", i, p.owner, e)
+		}
+		if cap(p.cells) > 2*(len(p.cells)+pageSlack)+1 { // Clone rounds up
+			return fmt.Errorf("page %d has room for %d, and holds %d", i, cap(p.cells), len(p.cells))
+		}
+		for j := range p.cells {
+			c := &p.cells[j]
+			if home(c.hash, t.pages.n) != i {
+				return fmt.Errorf("key %v of hash %x is in page %d of %d", c.key, c.hash, i, t.pages.n)
+			}
+			if p.index(c.hash, c.key) != j {
+				return fmt.Errorf("key %v is there twice", c.key)
+			}
+		}
+	}
+	if n != t.n {
+		return fmt.Errorf("n = %d, want %d", t.n, n)
+	}
+	return nil
+}
+
+func validatePosting(p *posting, e epoch) error {
+	s := p.many
+	if s == nil {
+		return nil
+	}
+	n := len(s.few)
+	if err := validateTable(&s.groups, e); err != nil {
+		return err
+	}
+	zero := false
+	s.groups.each(func(c *cell[uint32, uint64]) bool {
+		n += bits.OnesCount64(c.value)
+		zero = zero || c.value == 0
+		return true
+	})
+	switch {
+	case n != s.n, n < 2, zero, s.owner > e:
+		return fmt.Errorf("n = %d, want %d, an empty word: %v, epoch %d of %d", s.n, n, zero, s.owner, e)
+	case s.few != nil && (s.n > fewSlots || s.groups.n > 0), s.few == nil && s.n <= fewSlots/2:
+		return fmt.Errorf("%d slots, %d of them in a list", s.n, len(s.few))
+	}
+	return nil
+}
+
+// A TestVec is a vec of ints, one a block, that a rapid model can drive.
+type TestVec struct {
+	v vec[int]
+	e epoch
+}
+
+// Fork returns v as it is now; both can be written from then on.
+func (v *TestVec) Fork(epochs *int) *TestVec {
+	*epochs += 2
+	v.e = epoch(*epochs - 1)
+	return &TestVec{v.v, epoch(*epochs)}
+}
+func (v *TestVec) Push(x int)   { v.v.push(v.e, &x) }
+func (v *TestVec) Pop() int     { return *v.v.pop(v.e) }
+func (v *TestVec) Set(i, x int) { *v.v.place(v.e, i) = &x }
+func (v *TestVec) List() (l []int) {
+	for i := range v.v.n {
+		l = append(l, *v.v.at(i))
+	}
+	return l
+}
+func (v *TestVec) Validate() error { return validateVec(&v.v, v.e) }
+
+// A TestTable is a table of ints. Its hash is poor on purpose.
+type TestTable struct {
+	t table[int, int]
+	e epoch
+}
+
+func testHash(k int) uint32 { return uint32(k%50) * 0x9E3779B1 }
+
+// Fork returns t as it is now; both can be written from then on.
+func (t *TestTable) Fork(epochs *int) *TestTable {
+	*epochs += 2
+	t.e = epoch(*epochs - 1)
+	return &TestTable{t.t, epoch(*epochs)}
+}
+func (t *TestTable) Put(k, v int) (had bool) {
+	at, had := t.t.put(t.e, testHash(k), k)
+	*at = v
+	return had
+}
+func (t *TestTable) Remove(k int) { t.t.remove(t.e, testHash(k), k) }
+func (t *TestTable) Get(k int) (int, bool) {
+	if v := t.t.find(testHash(k), k); v != nil {
+		return *v, true
+	}
+	return 0, false
+}
+func (t *TestTable) Map() map[int]int {
+	m := map[int]int{}
+	t.t.each(func(c *cell[int, int]) bool { m[c.key] = c.value; return true })
+	return m
+}
+func (t *TestTable) Validate() error { return validateTable(&t.t, t.e) }
+
+// A TestPosting is a set of slots, which begins with slot 0.
+type TestPosting struct {
+	p posting
+	e epoch
+}
+
+// Fork returns p as it is now; both can be written from then on.
+func (p *TestPosting) Fork(epochs *int) *TestPosting {
+	*epochs += 2
+	p.e = epoch(*epochs - 1)
+	return &TestPosting{p.p, epoch(*epochs)}
+}
+func (p *TestPosting) Add(slot uint32)       { p.p.add(p.e, slot) }
+func (p *TestPosting) Remove(slot uint32)    { p.p.remove(p.e, slot) }
+func (p *TestPosting) Only(slot uint32) bool { return p.p.only(slot) }
+func (p *TestPosting) Len() int              { return p.p.len() }
+func (p *TestPosting) List() (l []uint32) {
+	p.p.each(func(slot uint32) bool { l = append(l, slot); return true })
+	slices.Sort(l)
+	return l
+}
+func (p *TestPosting) First(n int) (l []uint32) {
+	p.p.each(func(slot uint32) bool { l = append(l, slot); return len(l) < n })
+	return l
+}
+func (p *TestPosting) Validate() error { return validatePosting(&p.p, p.e) }
