@@ -83,8 +83,22 @@ func (h *health) expire() stateChange {
 func (h *health) succeed(state State) stateChange {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.succeedLocked(state)
+}
+
+// succeedLocked forgets the failures and changes the state. The caller holds
+// h.mu.
+func (h *health) succeedLocked(state State) stateChange {
 	h.status.Err, h.status.FailingSince = nil, time.Time{}
 	return h.enterLocked(state)
+}
+
+// follow records that a watch has brought the state to version.
+func (h *health) follow(version string) stateChange {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.status.Version = version
+	return h.succeedLocked(StateWatching)
 }
 
 // fail records that a request has failed.

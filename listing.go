@@ -82,10 +82,12 @@ func (r *Reflector[T]) pageEnded(ctx context.Context, at *listing, end Event[T])
 	return result{next: &watching{version: end.Version}}
 }
 
-// listFailed returns what follows a list that failed with err.
+// listFailed returns what follows a list that failed with err. The most recent
+// version is what a server has that has not the one asked for, and what a server
+// understands that understands no other.
 func (r *Reflector[T]) listFailed(at *listing, err error) result {
-	next := r.listAgain(list{reached: at.reached, recent: at.recent || expired(err)})
-	return result{next: next, op: opList, err: err}
+	recent := at.recent || expired(err) || refuses(err)
+	return result{next: r.listAgain(list{reached: at.reached, recent: recent}), op: opList, err: err}
 }
 
 // probe asks for one object that is not older than the version.

@@ -27,17 +27,27 @@ var (
 	errOutdated   = errors.New("the list is older than what has been seen")
 )
 
-// phase is where a Reflector stands. Each is a pointer to a struct that belongs
-// to one request; only step goes from one to the next:
+// phase is where a Reflector stands: a pointer to one of four structs, each of
+// which belongs to one request. Only step goes from one to the next:
 //
-//	streaming ──End──▶ watching ◀─────End────── listing ◀──┐
-//	 │  ▲  ▲            │ ▲ │                    ▲  └─page─┘
-//	 │  │  └──expired───┘ │ └─silent─▶ probing ──┘
-//	 │  └─────failed──────│────────────│─────────│
-//	 └──────failed, refused────────────│─────────┘
-//	                      └─────fine───┘
+//	at         what happens                          next
+//	streaming  the list ends                         watching (same request)
+//	           it is refused or ignored              listing, at once
+//	           it fails                              listing
+//	           it is older than what is known        streaming, at once
+//	listing    a page ends                           listing
+//	           the list ends                         watching
+//	           it fails                              streaming, or listing
+//	           it is older than what is known        listing, at once
+//	watching   the version is not there any more     streaming, or listing
+//	           silence, twice in a row               probing
+//	           it ends or fails in any other way     watching
+//	probing    the version has been reached          watching
+//	           it has not                            streaming, or listing
+//	           no answer                             probing
 //
-// A watching that ends in any other way is followed by a watching.
+// "Streaming, or listing" depends on whether the server is known to refuse the
+// former.
 type phase interface{ isPhase() }
 
 // streaming asks for a watch that begins with a list. At the end of the list it

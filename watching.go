@@ -145,8 +145,7 @@ func (r *Reflector[T]) followed(ctx context.Context, at *watching, ev received[T
 	}
 	at.heard, at.silent = true, 0
 	at.version = orElse(ev.Version, at.version)
-	r.health.update(func(s *Status) { s.Version = at.version })
-	r.succeeded(ctx, StateWatching)
+	r.log.changed(ctx, r.health.follow(at.version), nil)
 	return nil
 }
 
