@@ -117,12 +117,12 @@ func (r *Reflector[T]) Status() Status { return r.health.read() }
 
 // fatal returns what Run returns after done, which has no next phase.
 func (r *Reflector[T]) fatal(ctx context.Context, done result) error {
-	if ctx.Err() != nil && errors.Is(done.err, ctx.Err()) {
-		return nil
-	}
 	err := fmt.Errorf("%s: %w", done.op, done.err)
 	if end, ok := errors.AsType[*endError](done.err); ok {
 		err = end.err
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
 	}
 	r.health.fail(StateFailing, err)
 	return r.named(err)
@@ -172,7 +172,7 @@ func (r *Reflector[T]) named(err error) error {
 }
 
 // An endError carries an error of user code, which ends Run, past those of the
-// server, which do not.
+// server, which do not. It has no Unwrap, so that it is not taken for one.
 type endError struct{ err error }
 
 // Error returns the text of the error inside.

@@ -51,7 +51,7 @@ type reflScript struct {
 	look  func() informer.Status
 
 	requests []reflRequest
-	statuses []string
+	statuses []string // at each "?" and each failure
 }
 
 // reflRequest is a request as the source saw it.
@@ -240,11 +240,12 @@ func runReflector(t *testing.T, lines []string, opts informer.Options, d time.Du
 	run := new(reflRun)
 	synctest.Test(t, func(t *testing.T) {
 		run.reflScript = newReflScript(t, lines)
-		listed := map[informer.Key]bool{}
+		var listed map[informer.Key]bool // nil outside a list
 		hook := opts.OnFailure
 		opts.OnFailure = func(f informer.Failure) error {
 			run.failures = append(run.failures, fmt.Sprintf("%s %d", f.Op, f.Attempt))
 			run.failed = append(run.failed, f)
+			run.statuses = append(run.statuses, reflStatus(run.look()))
 			if hook != nil {
 				return hook(f)
 			}
@@ -254,13 +255,13 @@ func runReflector(t *testing.T, lines []string, opts informer.Options, d time.Du
 			run.applied = append(run.applied, reflText(ev))
 			switch {
 			case ev.Type == informer.EventBegin:
-				clear(listed)
+				listed = map[informer.Key]bool{}
 			case ev.Type == informer.EventAdded && listed[ev.Key]:
 				return &informer.ObjectError{Key: ev.Key, Err: errors.New("twice in the list")}
-			case ev.Type == informer.EventAdded:
+			case ev.Type == informer.EventAdded && listed != nil:
 				listed[ev.Key] = true
 			case ev.Type == informer.EventEnd:
-				clear(listed)
+				listed = nil
 			}
 			return nil
 		}, opts)
@@ -312,4 +313,9 @@ func splitNonEmpty(s, sep string) []string {
 		return nil
 	}
 	return strings.Split(s, sep)
+}
+
+// contextFor returns a context that ends after d.
+func contextFor(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), d)
 }
