@@ -194,7 +194,8 @@ func (r *Reflector[T]) events(request iter.Seq2[Event[T], error]) iter.Seq2[rece
 				yield(in, err)
 				return
 			}
-			r.health.update(func(s *Status) { s.LastEvent = time.Now() })
+			now := time.Now()
+			r.health.update(func(s *Status) { s.LastEvent = now })
 			if !yield(in.examined(), nil) {
 				return
 			}

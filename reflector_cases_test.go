@@ -190,7 +190,7 @@ func TestReflectorCase19EveryErrorOnce(t *testing.T) {
 				if class == "[" || len(run.failed) == 0 {
 					return
 				}
-				if got, want := run.failed[0].Err, reflError(t, class); got.Error() != want.Error() {
+				if got, want := run.failed[0].Err, reflError(class); got.Error() != want.Error() {
 					t.Errorf("reported was %v, want %v", got, want)
 				}
 				if !strings.Contains(run.statuses[0], "err") || run.status.Err != nil {

@@ -126,7 +126,7 @@ func (s *reflScript) do(ctx context.Context, step string, yield func(informer.Ev
 	if d, err := time.ParseDuration(step); err == nil {
 		wait = time.After(d)
 	} else if step != "hang" {
-		yield(informer.Event[reflObj]{}, reflError(s.t, step))
+		yield(informer.Event[reflObj]{}, reflError(step))
 		return false
 	}
 	select {
@@ -193,7 +193,7 @@ func reflStatus(s informer.Status) string {
 }
 
 // reflError returns the error that a script calls name.
-func reflError(t *testing.T, name string) error {
+func reflError(name string) error {
 	pods := schema.GroupResource{Resource: "pods"}
 	name, seconds, _ := strings.Cut(name, "/")
 	delay, _ := strconv.Atoi(seconds)
@@ -218,7 +218,7 @@ func reflError(t *testing.T, name string) error {
 	errs["large"] = large
 	err, ok := errs[name]
 	if !ok {
-		t.Errorf("script: no step is called %q", name)
+		panic(fmt.Sprintf("script: no step is called %q", name))
 	}
 	return err
 }
