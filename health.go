@@ -1,0 +1,214 @@
+package informer
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// settled is the time after which a watch that is still open counts as a
+// success, although nothing may have come.
+const settled = 30 * time.Second
+
+// health is the Status of a [Reflector], which writes it, and who asks for it
+// reads it.
+type health struct {
+	mu sync.Mutex // guards the fields below; no user code runs under it
+
+	status Status
+	// open is when the watch in progress began; zero if there is none.
+	open time.Time
+	bad  badObjects
+}
+
+// badObjects holds the objects that are there but cannot be used.
+type badObjects struct {
+	byKey map[Key]badObject
+	list  uint64 // number of the list that runs, or ran last
+}
+
+// badObject is one object that cannot be used.
+type badObject struct {
+	err     *ObjectError
+	uid     types.UID
+	version string
+	list    uint64 // the last list that had it so
+}
+
+// A stateChange is what happened to the state. It is no change, and the zero
+// value, if the state was the same before.
+type stateChange struct {
+	to      State
+	version string // that has been reached
+}
+
+// start marks the beginning of the only Run. It returns [ErrRunning] or
+// [ErrStopped] if there has been another.
+func (h *health) start() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch h.status.State {
+	case StateIdle:
+		h.status.State = StateListing
+		return nil
+	case StateStopped:
+		return ErrStopped
+	}
+	return ErrRunning
+}
+
+// stop marks the end of Run.
+func (h *health) stop() stateChange {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open = time.Time{}
+	return h.enterLocked(StateStopped)
+}
+
+// expire records that a new list is needed. An earlier failure stays in sight,
+// as no request has succeeded since.
+func (h *health) expire() stateChange {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.status.Err != nil {
+		return stateChange{}
+	}
+	return h.enterLocked(StateListing)
+}
+
+// succeed records that a request has succeeded.
+func (h *health) succeed(state State) stateChange {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.succeedLocked(state)
+}
+
+// succeedLocked forgets the failures and changes the state. The caller holds
+// h.mu.
+func (h *health) succeedLocked(state State) stateChange {
+	h.status.Err, h.status.FailingSince = nil, time.Time{}
+	return h.enterLocked(state)
+}
+
+// follow records that a watch has brought the state to version.
+func (h *health) follow(version string) stateChange {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.status.Version = version
+	return h.succeedLocked(StateWatching)
+}
+
+// fail records that a request has failed.
+func (h *health) fail(state State, err error) stateChange {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.status.Err == nil {
+		h.status.FailingSince = time.Now()
+	}
+	h.status.Err = err
+	return h.enterLocked(state)
+}
+
+// enterLocked changes the state. The caller holds h.mu.
+func (h *health) enterLocked(state State) stateChange {
+	if h.status.State == state {
+		return stateChange{}
+	}
+	h.status.State = state
+	return stateChange{to: state, version: h.status.Version}
+}
+
+// update changes the status. The function must not block.
+func (h *health) update(change func(*Status)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change(&h.status)
+}
+
+// watching records when a watch began, or with zero that it has ended.
+func (h *health) watching(since time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open = since
+}
+
+// read returns the status.
+func (h *health) read() Status {
+	h.mu.Lock()
+	s := h.status
+	quiet := !h.open.IsZero() && time.Since(h.open) >= settled
+	for _, o := range h.bad.byKey {
+		s.Bad = append(s.Bad, o.err)
+	}
+	h.mu.Unlock()
+
+	if quiet {
+		s.State, s.Err, s.FailingSince = StateWatching, nil, time.Time{}
+	}
+	slices.SortFunc(s.Bad, func(a, b *ObjectError) int {
+		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	return s
+}
+
+// beginList records that a list has begun to come in.
+func (h *health) beginList() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.status.Objects = 0
+	h.bad.list++
+}
+
+// endList records that the list is complete: objects that were bad and are not
+// in it, or not bad in it, are forgotten.
+func (h *health) endList(version string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.status.Version = version
+	for key, o := range h.bad.byKey {
+		if o.list != h.bad.list {
+			delete(h.bad.byKey, key)
+		}
+	}
+}
+
+// skip counts an event that cannot be used, and reports whether that is news:
+// the same fault of the same object, seen again, is not. An object without a
+// name is not remembered, as nothing could be told about it later.
+func (h *health) skip(key Key, o badObject) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.status.Skipped++
+	if key.Name == "" {
+		return true
+	}
+	if h.bad.byKey == nil {
+		h.bad.byKey = make(map[Key]badObject)
+	}
+	o.list = h.bad.list
+	was, known := h.bad.byKey[key]
+	h.bad.byKey[key] = o
+	return !known || was.version != o.version || was.uid != o.uid || was.err.Error() != o.err.Error()
+}
+
+// repair records that an event of type t found key good, or gone. What a list
+// says counts only when the list is complete.
+func (h *health) repair(t EventType, key Key, listing bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if listing && t != EventDeleted {
+		h.status.Objects++
+	}
+	o, known := h.bad.byKey[key]
+	switch {
+	case !known:
+	case listing:
+		o.list = 0
+		h.bad.byKey[key] = o
+	default:
+		delete(h.bad.byKey, key)
+	}
+}
