@@ -82,6 +82,10 @@ func (d *decoder) value(out any) (bad, err error) {
 	if _, after := d.json.StackIndex(depth); d.json.StackDepth() == depth && after == before+1 {
 		return err, nil
 	}
+	// What stands in the way is better told by the layer below.
+	if _, plain := d.json.ReadValue(); plain != nil {
+		err = plain
+	}
 	return nil, unexpectedEOF(err)
 }
 
