@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path"
 	"reflect"
 	"sync/atomic"
 	"time"
@@ -33,11 +34,13 @@ import (
 // Later on, one object of a wrong type is one bad object. A nil client is an
 // error from the constructor that the source is given to.
 //
-// The fakes never stream initial objects. When one of apimachinery's fake
-// watchers answers a watch with SendInitialEvents, the source keeps that watch,
-// lists through the same client, yields the items and EventEnd, and goes on
-// with the watch: nothing is lost between the two. Fakes are also the only
-// clients whose lists may lack a resource version.
+// The fakes, which are known by their package name "fake" and by apimachinery's
+// fake watchers, do not understand streaming lists, and panic if a watch from
+// nowhere meets more than 100 objects. Asked for SendInitialEvents, the source
+// opens a watch for what is new, lists through the same client, yields the
+// items and EventEnd, and goes on with the watch: nothing is lost between the
+// two. As the versions of fakes are made up by tests, the events of such a
+// stream have none. Fakes are also the only clients whose lists may lack one.
 //
 // A watcher that does not close its channel within 50 ms after Stop costs a
 // goroutine until it does.
@@ -51,8 +54,14 @@ func FromClient[T Object, L runtime.Object](client interface {
 	list := func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		return client.List(ctx, opts)
 	}
-	return &clientSource[T]{list: list, watch: client.Watch}
+	s := &clientSource[T]{list: list, watch: client.Watch}
+	s.fake.Store(path.Base(reflect.Indirect(reflect.ValueOf(client)).Type().PkgPath()) == "fake")
+	return s
 }
+
+// onlyNew is a resource version that makes the fakes of client-go send what
+// happens from now on, and nothing that is there already.
+const onlyNew = "9223372036854775807"
 
 // releaseGrace is how long the end of a sequence waits for a stopped watcher
 // to close its channel.
@@ -65,7 +74,7 @@ type clientSource[T Object] struct {
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 
 	right atomic.Bool // an object of type T has come
-	fake  atomic.Bool // one of apimachinery's fake watchers has come
+	fake  atomic.Bool // the client is a fake
 }
 
 // List yields a page.
@@ -81,7 +90,12 @@ func (s *clientSource[T]) Watch(ctx context.Context, opts metav1.ListOptions) it
 		request, cancel := context.WithCancel(ctx)
 		defer cancel()
 
+		initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+		plain := metav1.ListOptions{LabelSelector: opts.LabelSelector, FieldSelector: opts.FieldSelector}
 		opts.Watch = true
+		if initial && s.fake.Load() {
+			opts.ResourceVersion = onlyNew
+		}
 		w, err := s.watch(request, opts)
 		if err == nil && isNil(w) {
 			err = fmt.Errorf("informer: the client for %s returned no watcher", typeName[T]())
@@ -93,15 +107,31 @@ func (s *clientSource[T]) Watch(ctx context.Context, opts metav1.ListOptions) it
 		results := w.ResultChan()
 		defer release(w, results)
 
-		initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
-		if s.noteFake(w) && initial {
+		s.noteFake(w)
+		if initial && s.fake.Load() {
 			initial = false
-			plain := metav1.ListOptions{LabelSelector: opts.LabelSelector, FieldSelector: opts.FieldSelector}
+			yield = withoutVersions(yield)
 			if !s.page(ctx, plain, yield) {
 				return
 			}
 		}
 		s.follow(ctx, results, initial, yield)
+	}
+}
+
+// withoutVersions returns a yield that is not told of versions.
+func withoutVersions[T Object](yield func(Event[T], error) bool) func(Event[T], error) bool {
+	return func(ev Event[T], err error) bool {
+		ev.Version = ""
+		return yield(ev, err)
+	}
+}
+
+// noteFake remembers that the client is a fake, if w says so.
+func (s *clientSource[T]) noteFake(w watch.Interface) {
+	switch w.(type) {
+	case *watch.FakeWatcher, *watch.RaceFreeFakeWatcher:
+		s.fake.Store(true)
 	}
 }
 
@@ -139,7 +169,7 @@ func (s *clientSource[T]) page(ctx context.Context, opts metav1.ListOptions, yie
 		return fail(fmt.Errorf("informer: list of %s: %w", typeName[T](), err))
 	}
 	version, next := about.GetResourceVersion(), about.GetContinue()
-	if version == "" && !s.isFake(ctx, opts) {
+	if version == "" && !s.fake.Load() {
 		return fail(errNoVersion)
 	}
 	more := true
@@ -245,35 +275,6 @@ func (s *clientSource[T]) convert(t EventType, item any) (Event[T], error) {
 		ev.UID, ev.Version = about.GetUID(), about.GetResourceVersion()
 	}
 	return badEvent(ev, fmt.Errorf("the object is a %T, not a %s", item, typeName[T]()))
-}
-
-// noteFake reports whether w is one of apimachinery's fake watchers, and
-// remembers it if so.
-func (s *clientSource[T]) noteFake(w watch.Interface) bool {
-	switch w.(type) {
-	case *watch.FakeWatcher, *watch.RaceFreeFakeWatcher:
-		s.fake.Store(true)
-		return true
-	}
-	return false
-}
-
-// isFake reports whether the client is a fake. If no watch has told yet, a
-// watch is asked for: only a client whose list had no version is worth that.
-func (s *clientSource[T]) isFake(ctx context.Context, opts metav1.ListOptions) bool {
-	if s.fake.Load() {
-		return true
-	}
-	request, cancel := context.WithCancel(ctx)
-	defer cancel()
-	w, err := s.watch(request, metav1.ListOptions{
-		LabelSelector: opts.LabelSelector, FieldSelector: opts.FieldSelector, Watch: true,
-	})
-	if err != nil || isNil(w) {
-		return false
-	}
-	defer release(w, w.ResultChan())
-	return s.noteFake(w)
 }
 
 // eachItem calls fn for the items of list until it returns false. An item of

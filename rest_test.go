@@ -452,3 +452,13 @@ func TestRESTUnstructuredBad(t *testing.T) {
 	wantSteps(t, sourceEvents(source.List(t.Context(), metav1.ListOptions{})),
 		"Bad /a uid= v=", "Bad / uid= v=", "Bad /k uid= v=", "Added /b uid= v=", "End v=9 next=")
 }
+
+// sourceErrors ranges over a sequence and returns its errors.
+func sourceErrors[T informer.Object](seq iter.Seq2[informer.Event[T], error]) (errs []error) {
+	for _, err := range seq {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
