@@ -27,6 +27,11 @@ var (
 	// any more.
 	ErrNewEpoch = errors.New("informer: the server's versions went backwards")
 
+	// ErrRestarted means that the server forgot a list before a [Pager] had
+	// read all its pages. The pager then starts the list over: what it has
+	// yielded so far does not count. It is not the end of the sequence.
+	ErrRestarted = errors.New("informer: list started over")
+
 	// ErrWatchNotSupported means that the resource cannot be watched. It ends
 	// Run: no retry would help.
 	ErrWatchNotSupported = errors.New("informer: the resource does not support watch")

@@ -1,0 +1,421 @@
+package informer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// errLeft means that the loop over a sequence was left: its body is to be
+// dropped, and nobody is to be told.
+var errLeft = errors.New("informer: loop left")
+
+// decoder reads one response body, value by value. No more of the body is in
+// memory than the decoder's buffer, which is as long as the longest string.
+type decoder struct {
+	ctx  context.Context // of the request, which ends with the decoder
+	json *jsontext.Decoder
+	form form
+}
+
+func newDecoder(ctx context.Context, body io.Reader, form form) decoder {
+	return decoder{ctx: ctx, json: jsontext.NewDecoder(body, form.options), form: form}
+}
+
+// members reads the rest of a JSON object that was opened, and calls fn with the
+// name of each member and the decoder before its value, which fn must consume.
+func (d *decoder) members(fn func(name string) error) error {
+	for d.json.PeekKind() != '}' {
+		name, err := d.json.ReadToken()
+		if err != nil {
+			return unexpectedEOF(err)
+		}
+		if err := fn(name.String()); err != nil {
+			return err
+		}
+	}
+	_, err := d.json.ReadToken()
+	return err
+}
+
+// open reads the beginning of an object or array. It returns io.EOF if the body
+// ends before.
+func (d *decoder) open(want jsontext.Kind) error {
+	token, err := d.json.ReadToken()
+	if err == nil && token.Kind() != want {
+		err = fmt.Errorf("%v at byte %d, want %v", token.Kind(), d.json.InputOffset(), want)
+	}
+	return err
+}
+
+// unexpectedEOF returns err, unless the body ends where it may not.
+func unexpectedEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// value decodes the next value into out. The first error concerns that value
+// alone, which has been consumed, and of which out has what could be decoded;
+// the second one concerns the body.
+func (d *decoder) value(out any) (bad, err error) {
+	depth := d.json.StackDepth()
+	_, before := d.json.StackIndex(depth)
+	err = json.UnmarshalDecode(d.json, out)
+	if err == nil {
+		return nil, nil
+	}
+	// Errors cannot be told apart by type, as they may come from a method of
+	// the type that is decoded; but only a value that is well-formed to its end
+	// is behind us now.
+	if _, after := d.json.StackIndex(depth); d.json.StackDepth() == depth && after == before+1 {
+		return err, nil
+	}
+	// What stands in the way is better told by the layer below.
+	if _, plain := d.json.ReadValue(); plain != nil {
+		err = plain
+	}
+	return nil, unexpectedEOF(err)
+}
+
+// explain says what was being decoded when err came about, unless err is not
+// about decoding at all.
+func (d *decoder) explain(op string, err error) error {
+	var api apierrors.APIStatus
+	var wrong *WrongTypeError
+	if errors.Is(err, errLeft) || errors.As(err, &api) || errors.As(err, &wrong) {
+		return err
+	}
+	return fmt.Errorf("informer: decode %s of %s: %w", op, d.form.name, unexpectedEOF(err))
+}
+
+// partialObject is what is still wanted of an object that cannot be decoded.
+type partialObject struct {
+	Metadata struct {
+		Namespace       string    `json:"namespace"`
+		Name            string    `json:"name"`
+		UID             types.UID `json:"uid"`
+		ResourceVersion string    `json:"resourceVersion"`
+	} `json:"metadata"`
+}
+
+// object decodes the next value into a fresh object. If it is bad, the event
+// says what is known of it, and it has no object. As with value, the second
+// error concerns the body.
+func object[E any, T interface {
+	*E
+	Object
+}](d *decoder, t EventType) (ev Event[T], bad, err error) {
+	obj := T(new(E))
+	if !d.form.opaque {
+		if bad, err = d.value(obj); err != nil {
+			return ev, nil, err
+		}
+		return EventOf(t, obj), bad, nil
+	}
+	// A type that decodes itself is given the value as a whole anyway, and if
+	// it fails, nothing else knows the key.
+	raw, err := d.json.ReadValue()
+	if err != nil {
+		return ev, nil, unexpectedEOF(err)
+	}
+	if bad = json.Unmarshal(raw, obj, d.form.options); bad == nil {
+		return EventOf(t, obj), nil, nil
+	}
+	var partial partialObject
+	_ = json.Unmarshal(raw, &partial, d.form.options) // what it has will do
+	m := &partial.Metadata
+	return Event[T]{
+		Type: t, Key: Key{Namespace: m.Namespace, Name: m.Name}, UID: m.UID, Version: m.ResourceVersion,
+	}, bad, nil
+}
+
+// listDecoder yields the items of one page as they are decoded.
+type listDecoder[E any, T interface {
+	*E
+	Object
+}] struct {
+	decoder
+	yield func(Event[T], error) bool
+
+	about  metav1.TypeMeta
+	meta   metav1.ListMeta
+	status metav1.Status // what the body has of one, if it is one
+	items  bool          // there was a member "items"
+}
+
+// run reads the body to its end.
+func (l *listDecoder[E, T]) run() error {
+	err := l.open('{')
+	if err == nil {
+		err = l.members(l.member)
+	}
+	if err == nil {
+		// This also reads the end of the response, without which its connection
+		// could not be used again.
+		if _, err = l.json.ReadToken(); errors.Is(err, io.EOF) {
+			err = nil
+		} else if err == nil {
+			err = errors.New("more than one value in the body")
+		}
+	}
+	if err == nil {
+		err = l.check()
+	}
+	if err != nil {
+		return l.explain("list", err)
+	}
+	if !l.items && !strings.HasSuffix(l.about.Kind, "List") {
+		return fmt.Errorf("informer: list of %s: the server sent no list, but kind %q", l.form.name, l.about.Kind)
+	}
+	if l.meta.ResourceVersion == "" {
+		return errNoVersion
+	}
+	l.yield(Event[T]{Type: EventEnd, Version: l.meta.ResourceVersion, Continue: l.meta.Continue}, nil)
+	return nil
+}
+
+// member reads one member of the list.
+func (l *listDecoder[E, T]) member(name string) error {
+	var out any
+	switch name {
+	case "items":
+		l.items = true
+		return l.each()
+	case "kind":
+		out = &l.about.Kind
+	case "apiVersion":
+		out = &l.about.APIVersion
+	case "metadata":
+		out = &l.meta
+	case "status":
+		out = &l.status.Status
+	case "message":
+		out = &l.status.Message
+	case "reason":
+		out = &l.status.Reason
+	case "details":
+		out = &l.status.Details
+	case "code":
+		out = &l.status.Code
+	default:
+		return l.json.SkipValue()
+	}
+	bad, err := l.value(out)
+	if name == "kind" || name == "apiVersion" || name == "metadata" {
+		err = errors.Join(err, bad)
+	}
+	return err
+}
+
+// check returns an error if the body is known to be something else than a list
+// of E.
+func (l *listDecoder[E, T]) check() error {
+	if l.about.Kind == "Status" {
+		return apierrors.FromObject(&l.status)
+	}
+	if want := l.form.kind; want != "" && l.about.Kind != "" && l.about.Kind != want+"List" {
+		return &WrongTypeError{Want: l.form.name, Got: l.about.APIVersion + " " + l.about.Kind}
+	}
+	return nil
+}
+
+// each yields the items, of which there may be none.
+func (l *listDecoder[E, T]) each() error {
+	if l.json.PeekKind() == 'n' {
+		return l.json.SkipValue()
+	}
+	if err := l.check(); err != nil {
+		return err
+	}
+	if err := l.open('['); err != nil {
+		return err
+	}
+	for l.json.PeekKind() != ']' {
+		ev, bad, err := object[E, T](&l.decoder, EventAdded)
+		switch {
+		case err != nil:
+			return err
+		case l.ctx.Err() != nil:
+			return l.ctx.Err()
+		}
+		if bad == nil && l.form.untyped {
+			bad = l.inherit(ev.Object)
+		}
+		if bad == nil {
+			ev, bad = received(EventAdded, ev.Object)
+		} else {
+			ev, bad = badEvent(ev, bad)
+		}
+		if !l.yield(ev, bad) {
+			return errLeft
+		}
+	}
+	_, err := l.json.ReadToken()
+	return err
+}
+
+// inherit gives an unstructured item the kind that its list has named, as
+// servers leave it out of the items of built-in kinds.
+func (l *listDecoder[E, T]) inherit(obj any) error {
+	about, err := meta.TypeAccessor(obj)
+	if err != nil {
+		return err
+	}
+	if about.GetKind() == "" && about.GetAPIVersion() == "" && l.about.Kind != "" {
+		about.SetKind(strings.TrimSuffix(l.about.Kind, "List"))
+		about.SetAPIVersion(l.about.APIVersion)
+	}
+	if about.GetKind() == "" {
+		return errNoKind
+	}
+	return nil
+}
+
+// errNoKind is the reason of the *[ObjectError] of an unstructured object
+// without a kind.
+var errNoKind = errors.New("the object has no kind")
+
+// watchDecoder yields the frames of a watch as they are decoded.
+type watchDecoder[E any, T interface {
+	*E
+	Object
+}] struct {
+	decoder
+	yield   func(Event[T], error) bool
+	initial bool // the bookmark that ends the initial state is awaited
+	right   bool // there was an object of the right kind
+}
+
+// run reads the body until it ends between two frames.
+func (w *watchDecoder[E, T]) run() error {
+	for {
+		err := w.open('{')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		var ev Event[T]
+		var bad error
+		if err == nil {
+			ev, bad, err = w.frame()
+		}
+		switch {
+		case err != nil:
+			return w.explain("watch", err)
+		case w.ctx.Err() != nil:
+			return w.ctx.Err()
+		case ev.Type == 0:
+			continue
+		}
+		if !w.yield(ev, bad) {
+			return errLeft
+		}
+		w.initial = w.initial && ev.Type != EventEnd
+	}
+}
+
+// frame reads the rest of a frame: its type, and its object. The first error
+// concerns one object, the second the watch.
+func (w *watchDecoder[E, T]) frame() (ev Event[T], bad, err error) {
+	var kind string
+	var early jsontext.Value // an object that came before its type
+	var found bool
+	err = w.members(func(name string) (err error) {
+		switch {
+		case name == "type":
+			bad, err := w.value(&kind)
+			return errors.Join(bad, err)
+		case name == "object" && kind == "":
+			early, err = w.json.ReadValue()
+			early = early.Clone()
+		case name == "object":
+			found = true
+			ev, bad, err = w.object(&w.decoder, kind)
+		default:
+			err = w.json.SkipValue()
+		}
+		return err
+	})
+	if err == nil && early != nil {
+		found = true
+		d := newDecoder(w.ctx, bytes.NewReader(early), w.form)
+		ev, bad, err = w.object(&d, kind)
+	}
+	if err == nil && !found {
+		err = fmt.Errorf("%q event without an object", kind)
+	}
+	return ev, bad, err
+}
+
+// object reads the object of a frame of the given type.
+func (w *watchDecoder[E, T]) object(d *decoder, kind string) (ev Event[T], bad, err error) {
+	switch kind {
+	case "ADDED":
+		return w.changed(d, EventAdded)
+	case "MODIFIED":
+		return w.changed(d, EventModified)
+	case "DELETED":
+		return w.changed(d, EventDeleted)
+	case "BOOKMARK":
+		var about metav1.PartialObjectMetadata
+		bad, err := d.value(&about)
+		if err = errors.Join(bad, err); err != nil {
+			return ev, nil, err
+		}
+		ev, err = bookmark[T](about.ResourceVersion, about.Annotations, w.initial)
+		return ev, nil, err
+	case "ERROR":
+		var status metav1.Status
+		bad, err := d.value(&status)
+		if err = errors.Join(bad, err); err == nil {
+			err = apierrors.FromObject(&status)
+		}
+		return ev, nil, err
+	}
+	return ev, nil, fmt.Errorf("unknown event type %q", kind)
+}
+
+// changed reads an object of the collection.
+func (w *watchDecoder[E, T]) changed(d *decoder, t EventType) (Event[T], error, error) {
+	ev, bad, err := object[E, T](d, t)
+	if err != nil {
+		return ev, nil, err
+	}
+	if about, err := meta.TypeAccessor(ev.Object); err == nil {
+		kind := about.GetKind()
+		switch want := w.form.kind; {
+		case w.form.untyped && kind == "" && bad == nil:
+			bad = errNoKind
+		case want == "" || kind == "" || kind == want:
+		case !w.right:
+			return ev, nil, &WrongTypeError{Want: w.form.name, Got: about.GetAPIVersion() + " " + kind}
+		default:
+			bad = fmt.Errorf("the object is a %s, not a %s", kind, want)
+		}
+		if !w.form.untyped { // as client-go has it
+			about.SetKind("")
+			about.SetAPIVersion("")
+		}
+	}
+	w.right = true
+	if bad == nil {
+		ev, bad = received(t, ev.Object)
+	} else {
+		ev, bad = badEvent(ev, bad)
+	}
+	if t == EventDeleted && bad != nil && ev.Key.Name != "" {
+		ev.Type, bad = EventDeleted, nil // the key is all that it takes
+	}
+	return ev, bad, nil
+}

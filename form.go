@@ -1,0 +1,204 @@
+package informer
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// form is what [FromREST] has to know of the Go type of its objects. It is
+// found out once a source, by reflection; no object is looked at in this way.
+type form struct {
+	name    string       // in errors, such as "v1.Pod"
+	kind    string       // the kind that the type stands for, if known
+	untyped bool         // unstructured.Unstructured: objects keep their kind
+	partial bool         // metav1.PartialObjectMetadata
+	opaque  bool         // the type decodes itself
+	options json.Options // of decoders
+}
+
+// formOf returns the form of E.
+func formOf[E any]() form {
+	t := reflect.TypeFor[E]()
+	f := form{
+		name:    t.String(),
+		untyped: t == reflect.TypeFor[unstructured.Unstructured](),
+		partial: t == reflect.TypeFor[metav1.PartialObjectMetadata](),
+		options: decodeOptions(),
+	}
+	// In this module a type is named as its kind. A user's own type for a part
+	// of a Pod need not be.
+	if strings.HasPrefix(t.PkgPath(), "k8s.io/api/") {
+		f.kind = t.Name()
+	}
+	f.opaque = !f.untyped && decodesItself(t)
+	// To have unmarshalers costs a sixth of the time.
+	if f.untyped || holdsAny(t, map[reflect.Type]bool{}) {
+		f.options = json.JoinOptions(f.options, json.WithUnmarshalers(json.JoinUnmarshalers(
+			json.UnmarshalFromFunc(unmarshalAny),
+			json.UnmarshalFromFunc(unmarshalUnstructured),
+		)))
+	}
+	return f
+}
+
+// accept returns the media types to ask for.
+func (f form) accept(watch bool) string {
+	switch {
+	case f.partial && watch:
+		return "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+	case f.partial:
+		return "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+	}
+	return "application/json"
+}
+
+// decodeOptions returns what makes the decoder agree with the one of
+// Kubernetes: encoding/json as it always was, but for letter case. It also
+// makes an error inside a value leave the decoder behind that value, with the
+// rest of it decoded: bad objects need no second pass.
+func decodeOptions() json.Options {
+	return json.JoinOptions(jsonv1.DefaultOptionsV1(), json.MatchCaseInsensitiveNames(false))
+}
+
+// decodesItself reports whether *t has a method that decodes JSON.
+func decodesItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[json.UnmarshalerFrom]())
+}
+
+// holdsAny reports whether decoding into a t may meet an interface, where
+// numbers must become int64 or float64. The types in seen are not to be
+// visited again.
+func holdsAny(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] || decodesItself(t) {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Interface:
+		return true
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return holdsAny(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			field := t.Field(i)
+			if !field.IsExported() && !field.Anonymous || field.Tag.Get("json") == "-" {
+				continue
+			}
+			if holdsAny(field.Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unmarshalUnstructured decodes into u as apimachinery does, without its three
+// passes.
+func unmarshalUnstructured(dec *jsontext.Decoder, u *unstructured.Unstructured) error {
+	if k := dec.PeekKind(); k != '{' && k != 'n' {
+		return json.UnmarshalDecode(dec, &u.Object) // which says what is wrong
+	}
+	var v any
+	err := unmarshalAny(dec, &v)
+	u.Object, _ = v.(map[string]any)
+	return err
+}
+
+// unmarshalAny decodes into out as Kubernetes does: numbers become int64 where
+// they can, else float64, and of members of one name the last one counts. A
+// number that no float64 holds is an error, after all the rest is decoded.
+func unmarshalAny(dec *jsontext.Decoder, out *any) error {
+	a := anyDecoder{json: dec}
+	v, err := a.value()
+	*out = v
+	if err == nil {
+		err = a.bad
+	}
+	return err
+}
+
+type anyDecoder struct {
+	json *jsontext.Decoder
+	bad  error // the first number that is out of range
+}
+
+// value decodes the next value.
+func (a *anyDecoder) value() (any, error) {
+	switch a.json.PeekKind() {
+	case '{':
+		return a.object()
+	case '[':
+		return a.array()
+	}
+	token, err := a.json.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	switch token.Kind() {
+	case 't', 'f':
+		return token.Bool(), nil
+	case '"':
+		return token.String(), nil
+	case '0':
+		return a.number(token.String()), nil
+	}
+	return nil, nil
+}
+
+func (a *anyDecoder) object() (any, error) {
+	if _, err := a.json.ReadToken(); err != nil {
+		return nil, err
+	}
+	object := map[string]any{}
+	for a.json.PeekKind() != '}' {
+		name, err := a.json.ReadToken()
+		if err != nil {
+			return object, err
+		}
+		key := name.String() // before the token is overwritten
+		if object[key], err = a.value(); err != nil {
+			return object, err
+		}
+	}
+	_, err := a.json.ReadToken()
+	return object, err
+}
+
+func (a *anyDecoder) array() (any, error) {
+	if _, err := a.json.ReadToken(); err != nil {
+		return nil, err
+	}
+	array := []any{}
+	for a.json.PeekKind() != ']' {
+		v, err := a.value()
+		if err != nil {
+			return array, err
+		}
+		array = append(array, v)
+	}
+	_, err := a.json.ReadToken()
+	return array, err
+}
+
+// number returns the value of a number.
+func (a *anyDecoder) number(text string) any {
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return i
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		if a.bad == nil {
+			a.bad = err
+		}
+		return nil
+	}
+	return f
+}
