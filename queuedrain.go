@@ -110,5 +110,6 @@ func (q *WorkQueue[K]) restLocked() []K {
 	}
 	q.pending, q.line, q.delays.elems = 0, workLine{}, nil
 	q.shrinkLocked()
+	q.settleLocked() // the line is empty now
 	return rest
 }
