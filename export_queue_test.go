@@ -33,8 +33,8 @@ func LimiterEntries[K comparable](l RateLimiter[K]) (entries, room int) {
 // Slab opens a slab to the tests. Hash is the caller's, so that it can collide.
 type Slab struct{ s slab[int, int] }
 
-func (s *Slab) Len() int  { return s.s.len() }
-func (s *Slab) Room() int { return max(cap(s.s.slots), len(s.s.cells)) }
+func (s *Slab) Len() int                  { return s.s.len() }
+func (s *Slab) Rooms() (slots, cells int) { return cap(s.s.slots), len(s.s.cells) }
 
 func (s *Slab) Put(hash uint32, key, value int) {
 	slot := s.s.find(hash, key)
