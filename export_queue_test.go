@@ -1,0 +1,196 @@
+package informer
+
+import "fmt"
+
+// QueueSizes tells what a queue holds room for.
+func QueueSizes[K comparable](q *WorkQueue[K]) (slots, cells, delays int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return cap(q.keys.slots), len(q.keys.cells), cap(q.delays.elems)
+}
+
+// QueueWaiting tells how many calls wait in Get.
+func QueueWaiting[K comparable](q *WorkQueue[K]) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiting
+}
+
+// LimiterEntries tells how many keys an exponential or fast-slow limiter
+// remembers, and how many it has room for.
+func LimiterEntries[K comparable](l RateLimiter[K]) (entries, room int) {
+	calls := l.(*countingLimiter[K]).calls
+	for i := range calls.shards {
+		s := &calls.shards[i]
+		s.mu.Lock()
+		entries += s.young.len() + s.old.len()
+		room += cap(s.young.slots) + cap(s.old.slots)
+		s.mu.Unlock()
+	}
+	return entries, room
+}
+
+// Slab opens a slab to the tests. Hash is the caller's, so that it can collide.
+type Slab struct{ s slab[int, int] }
+
+func (s *Slab) Len() int                  { return s.s.len() }
+func (s *Slab) Rooms() (slots, cells int) { return cap(s.s.slots), len(s.s.cells) }
+
+func (s *Slab) Put(hash uint32, key, value int) {
+	slot := s.s.find(hash, key)
+	if slot == noSlot {
+		slot = s.s.put(hash, key)
+	}
+	*s.s.at(slot) = value
+}
+
+func (s *Slab) Get(hash uint32, key int) (int, bool) {
+	slot := s.s.find(hash, key)
+	if slot == noSlot {
+		return 0, false
+	}
+	return *s.s.at(slot), true
+}
+
+func (s *Slab) Remove(hash uint32, key int) bool {
+	slot := s.s.find(hash, key)
+	if slot == noSlot {
+		return false
+	}
+	s.s.remove(slot)
+	if s.s.sparse() {
+		s.s.compact()
+	}
+	return true
+}
+
+func (s *Slab) Validate() error { return s.s.validate() }
+
+// validate checks that cells and slots agree, and that there is not too much
+// room.
+func (s *slab[K, V]) validate() error {
+	filed := map[uint32]bool{}
+	for _, c := range s.cells {
+		if c.slot == 0 {
+			continue
+		}
+		slot := c.slot - 1
+		if filed[slot] {
+			return fmt.Errorf("slot %d is in two cells", slot)
+		}
+		filed[slot] = true
+		if at := s.slots[slot]; at.hash != c.hash || s.find(at.hash, at.key) != slot {
+			return fmt.Errorf("slot %d: key %v cannot be found", slot, at.key)
+		}
+	}
+	if len(filed) != s.used {
+		return fmt.Errorf("%d cells are used, want %d", len(filed), s.used)
+	}
+	free := 0
+	for at := s.free; at != 0; at = s.slots[at-1].hash {
+		if free++; filed[at-1] || free > len(s.slots) {
+			return fmt.Errorf("the list of free slots is broken at %d", at-1)
+		}
+	}
+	if free+s.used != len(s.slots) {
+		return fmt.Errorf("%d slots free and %d used, want %d in all", free, s.used, len(s.slots))
+	}
+	if s.sparse() {
+		return fmt.Errorf("%d keys in room for %d", s.used, cap(s.slots))
+	}
+	return nil
+}
+
+// ValidateQueue checks every invariant that the comments of WorkQueue state.
+func ValidateQueue[K comparable](q *WorkQueue[K]) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.keys.validate(); err != nil {
+		return err
+	}
+	if err := q.validateLineLocked(); err != nil {
+		return err
+	}
+	if err := q.validateDelaysLocked(); err != nil {
+		return err
+	}
+	counts, leased, drainers := map[workState]int{}, 0, 0
+	numbers := map[uint64]bool{}
+	for _, c := range q.keys.cells {
+		if c.slot == 0 {
+			continue
+		}
+		w := q.keys.at(c.slot - 1)
+		counts[w.at]++
+		if w.drains {
+			drainers++
+		}
+		if w.lease != 0 {
+			leased++
+		}
+		switch {
+		case w.lease != 0 && (numbers[w.lease] || w.lease > q.leases):
+			return fmt.Errorf("lease %d is not the only one of its number", w.lease)
+		case w.at == workIdle && w.lease == 0:
+			return fmt.Errorf("slot %d is neither pending nor leased", c.slot-1)
+		case w.lease != 0 && (w.at == workReady || w.at == workKept):
+			return fmt.Errorf("slot %d is leased and in state %d", c.slot-1, w.at)
+		case w.lease == 0 && (w.at == workAgain || w.drains):
+			return fmt.Errorf("slot %d is not leased, but %+v", c.slot-1, *w)
+		case w.limited && w.at != workDelayed:
+			return fmt.Errorf("slot %d: limited, but %+v", c.slot-1, *w)
+		case w.at == workKept && q.stage == queueOpen:
+			return fmt.Errorf("slot %d is kept in an open queue", c.slot-1)
+		}
+		numbers[w.lease] = true
+	}
+	pending := q.keys.len() - counts[workIdle]
+	switch {
+	case counts[workReady] != q.line.len, counts[workDelayed] != q.delays.len():
+		return fmt.Errorf("states %v, but line %d and delays %d", counts, q.line.len, q.delays.len())
+	case pending != q.pending, leased != q.leased, drainers != q.drainers:
+		return fmt.Errorf("pending, leased, draining = %d, %d, %d, want %d, %d, %d",
+			q.pending, q.leased, q.drainers, pending, leased, drainers)
+	case q.stage == queueEnded && pending > 0:
+		return fmt.Errorf("ended with %d pending", pending)
+	case q.stage != queueOpen && q.line.len == 0 && leased <= drainers && !q.hasSettled():
+		return fmt.Errorf("worked off, but not settled")
+	case q.waiting > 0 && !q.waking && (q.line.len > 0 || q.stage != queueOpen):
+		return fmt.Errorf("%d calls wait in Get, and none is woken", q.waiting)
+	}
+	return nil
+}
+
+func (q *WorkQueue[K]) validateLineLocked() error {
+	prev, n := noSlot, 0
+	for at := q.line.first; n < q.line.len; n++ {
+		w := q.keys.at(at)
+		if w.at != workReady || w.prev != prev {
+			return fmt.Errorf("place %d in line: %+v after %d", n, *w, prev)
+		}
+		prev, at = at, w.next
+	}
+	if n > 0 && (q.line.last != prev || q.keys.at(prev).next != noSlot) {
+		return fmt.Errorf("the line does not end at %d", prev)
+	}
+	return nil
+}
+
+func (q *WorkQueue[K]) validateDelaysLocked() error {
+	for i, d := range q.delays.elems {
+		w := q.keys.at(d.slot)
+		if w.at != workDelayed || int(w.prev) != i {
+			return fmt.Errorf("delay %d: %+v", i, *w)
+		}
+		if parent := (i - 1) / heapArity; i > 0 && q.delays.elems[parent].at > d.at {
+			return fmt.Errorf("delay %d is before its parent", i)
+		}
+	}
+	if q.stage == queueOpen && len(q.delays.elems) > 0 && q.delays.elems[0].at < q.timerAt {
+		return fmt.Errorf("the timer is set to %d, the first delay ends at %d", q.timerAt, q.delays.elems[0].at)
+	}
+	if room := lessRoom(len(q.delays.elems), cap(q.delays.elems)); room != cap(q.delays.elems) {
+		return fmt.Errorf("%d delays in room for %d", len(q.delays.elems), cap(q.delays.elems))
+	}
+	return nil
+}

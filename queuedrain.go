@@ -1,0 +1,115 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+)
+
+// Drain shuts the queue for good and waits until it has been worked off: adds
+// are refused, keys that are ready are still leased, to those who call Get or
+// Run, and leases are waited for. What was delayed, or is added again or retried
+// by a lease that was open, is not leased any more. Drain returns these keys:
+// they are the caller's to care for.
+//
+// When ctx ends before, Drain returns the keys that were still ready as well,
+// and an error that wraps the cause and tells how many keys were still leased.
+// Those keys are not returned; if one of them is then to be retried,
+// [Lease.Retry] returns false. After that, Get returns [ErrStopped].
+//
+// The keys come in no order, each to exactly one caller: if several calls wait,
+// to the first that sees that the queue has been worked off, or else to the
+// last whose context ends; the others get none. A later call only waits for the
+// leases that are left.
+//
+// The function that [WorkQueue.Run] calls may call Drain with the context that
+// it was given: its own lease is not waited for. It still holds up its worker,
+// so if all workers do that, keys that are ready wait for the end of ctx.
+func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
+	own, _ := ctx.Value(leaseContext[K]{q}).(Lease[K])
+	counted := q.enterDrain(own)
+	select {
+	case <-q.settled:
+	case <-ctx.Done():
+	}
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drains--
+	if slot := q.heldLocked(own); counted && slot != noSlot {
+		q.keys.at(slot).drains = false
+		q.drainers--
+	}
+	if !q.hasSettled() {
+		err = fmt.Errorf("informer: queue %s: drain: %d keys still leased, %d ready: %w",
+			q.name, q.leased, q.line.len, context.Cause(ctx))
+		if q.drains > 0 {
+			return nil, err
+		}
+	}
+	if q.stage == queueEnded {
+		return nil, err
+	}
+	q.stage = queueEnded
+	return q.restLocked(), err
+}
+
+// enterDrain shuts the queue and counts a call of Drain. It reports whether own,
+// the lease of the caller, is not waited for because of this call.
+func (q *WorkQueue[K]) enterDrain(own Lease[K]) (counted bool) {
+	q.mu.Lock()
+	if q.stage == queueOpen {
+		q.stage = queueDraining
+		if q.timer != nil {
+			q.timer.Stop()
+		}
+	}
+	q.drains++
+	if slot := q.heldLocked(own); slot != noSlot && !q.keys.at(slot).drains {
+		q.keys.at(slot).drains = true
+		q.drainers++
+		counted = true
+	}
+	q.settleLocked()
+	q.unlockAndWake()
+	return counted
+}
+
+// settleLocked closes settled when the queue has been worked off. The caller
+// holds mu, and has changed something that leads there.
+func (q *WorkQueue[K]) settleLocked() {
+	if q.stage == queueOpen || q.line.len > 0 || q.leased > q.drainers || q.hasSettled() {
+		return
+	}
+	close(q.settled)
+}
+
+// hasSettled reports that settled is closed.
+func (q *WorkQueue[K]) hasSettled() bool {
+	select {
+	case <-q.settled:
+		return true
+	default:
+		return false
+	}
+}
+
+// restLocked takes out every key that is pending, and returns them. The caller
+// holds mu.
+func (q *WorkQueue[K]) restLocked() []K {
+	rest := make([]K, 0, q.pending)
+	for slot := range uint32(len(q.keys.slots)) {
+		w := q.keys.at(slot)
+		if w.at == workIdle {
+			continue // free, or leased and not pending
+		}
+		rest = append(rest, q.keys.key(slot))
+		w.at, w.limited = workIdle, false
+		if w.lease == 0 {
+			q.keys.remove(slot)
+		}
+	}
+	q.pending, q.line, q.delays.elems = 0, workLine{}, nil
+	q.shrinkLocked()
+	q.settleLocked() // the line is empty now
+	return rest
+}

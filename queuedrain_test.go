@@ -1,0 +1,302 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-99a027e8/informer"
+)
+
+// TestWorkQueue_Drain (promise 24; k8s#101928, cr#649): whatever the state of a
+// key, and however the drain ends, what was handled and what was returned is
+// what was added.
+func TestWorkQueue_Drain(t *testing.T) {
+	type queue = informer.WorkQueue[string]
+	boom := errors.New("boom")
+	add := func(q *queue) { q.Add("k") }
+	tests := []struct {
+		name    string
+		setup   func(q *queue)       // before the worker starts
+		work    func(q *queue) error // on the first call, after 1s
+		after   func(q *queue)       // when the drain has begun
+		timeout time.Duration        // of the drain; 0: none
+		worked  int                  // calls
+		rest    []string
+		stuck   bool // Drain returns an error
+	}{
+		{name: "empty", setup: func(*queue) {}},
+		{name: "ready", setup: add, worked: 1},
+		{name: "added again", setup: add, work: func(q *queue) error { q.Add("k"); return nil },
+			worked: 1},
+		{name: "cancelled while it drains", setup: func(q *queue) { q.AddAfter("k", time.Hour) },
+			after: func(q *queue) { q.Cancel("k") }},
+		{name: "delayed", setup: func(q *queue) { q.AddAfter("k", time.Hour) }, rest: []string{"k"}},
+		{name: "delayed, soon due", setup: func(q *queue) {
+			q.Add("j")
+			q.AddAfter("k", time.Millisecond)
+		}, worked: 1, rest: []string{"k"}},
+		{name: "retried", setup: add, work: func(*queue) error { return boom }, worked: 1, rest: []string{"k"}},
+		{name: "retried later", setup: add, work: func(*queue) error { return informer.RetryAfter(time.Hour, boom) },
+			worked: 1, rest: []string{"k"}},
+		{name: "terminal", setup: add, work: func(*queue) error { return informer.Terminal(boom) }, worked: 1},
+		{name: "running, context ends", setup: add, timeout: time.Millisecond, worked: 1, stuck: true},
+		{name: "ready, context ends", setup: func(q *queue) { add(q); q.Add("l") }, timeout: time.Millisecond,
+			worked: 1, rest: []string{"l"}, stuck: true},
+		{name: "delayed, context ends", setup: func(q *queue) { add(q); q.AddAfter("l", time.Hour) },
+			timeout: time.Millisecond, worked: 1, rest: []string{"l"}, stuck: true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue(t, informer.QueueOptions[string]{})
+				test.setup(q)
+				worked := 0
+				stop := startQueue(t, q, 1, func(context.Context, string) error {
+					worked++
+					<-time.After(time.Second)
+					if test.work != nil {
+						return test.work(q)
+					}
+					return nil
+				})
+				synctest.Wait()
+				ctx := t.Context()
+				if test.timeout > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, test.timeout)
+					defer cancel()
+				}
+				if test.after != nil {
+					q.Add("j") // keeps the drain going for a second
+					time.AfterFunc(time.Millisecond, func() { test.after(q) })
+					test.worked++
+				}
+				rest, err := q.Drain(ctx)
+				if !slices.Equal(rest, test.rest) && len(rest)+len(test.rest) > 0 {
+					t.Errorf("Drain() = %q, want %q", rest, test.rest)
+				}
+				if (err != nil) != test.stuck || test.stuck && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Drain() = %v, want an error: %v", err, test.stuck)
+				}
+				if worked != test.worked {
+					t.Errorf("%d keys worked off, want %d", worked, test.worked)
+				}
+				if _, err := q.Get(t.Context()); !errors.Is(err, informer.ErrStopped) {
+					t.Errorf("Get() = %v, want ErrStopped", err)
+				}
+				// A later call waits for the leases that are left.
+				if rest, err := q.Drain(t.Context()); rest != nil || err != nil {
+					t.Errorf("second Drain() = %v, %v", rest, err)
+				}
+				if err := stop(); err != nil {
+					t.Errorf("Run() = %v", err)
+				}
+				if err := informer.ValidateQueue(q); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestWorkQueue_DrainReAdded: a key that was added again before the drain began
+// is returned: its second add was not followed by a lease.
+func TestWorkQueue_DrainReAdded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, informer.QueueOptions[string]{})
+		q.Add("k")
+		lease := leaseNow(t, q)
+		q.Add("k")
+		time.AfterFunc(time.Second, func() { lease.Done() })
+		if rest, err := q.Drain(t.Context()); err != nil || !slices.Equal(rest, []string{"k"}) {
+			t.Errorf("Drain() = %q, %v, want k", rest, err)
+		}
+	})
+}
+
+// TestWorkQueue_DrainLateRetry: once Drain has returned, a lease that is left
+// cannot be retried, and says so.
+func TestWorkQueue_DrainLateRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, informer.QueueOptions[string]{})
+		q.Add("a")
+		q.Add("b")
+		a, b := leaseNow(t, q), leaseNow(t, q)
+		q.Add("a")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if rest, err := q.Drain(ctx); err == nil || !slices.Equal(rest, []string{"a"}) {
+			t.Errorf("Drain() = %q, %v, want a and an error", rest, err)
+		}
+		if a.Retry(nil) || !b.Done() || a.Done() {
+			t.Error("a late Retry must fail, a late Done must not")
+		}
+		drainEmpty(t, q)
+	})
+}
+
+// TestWorkQueue_SeveralDrains: the rest goes to exactly one of several callers.
+func TestWorkQueue_SeveralDrains(t *testing.T) {
+	for _, patient := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue(t, informer.QueueOptions[string]{})
+			q.Add("a")
+			q.AddAfter("b", time.Hour)
+			lease := leaseNow(t, q)
+			var mu sync.Mutex // guards results
+			results := []string{}
+			var running sync.WaitGroup
+			for i := range 4 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*time.Second)
+				if i == 3 && patient {
+					ctx = t.Context()
+				}
+				running.Go(func() {
+					defer cancel()
+					rest, err := q.Drain(ctx)
+					mu.Lock()
+					defer mu.Unlock()
+					results = append(results, fmt.Sprint(rest, err != nil))
+				})
+			}
+			time.AfterFunc(time.Minute, func() { lease.Done() })
+			running.Wait()
+			want := []string{"[] true", "[] true", "[] true", "[b] true"}
+			if patient {
+				want[3] = "[b] false"
+			}
+			if !slices.Equal(results, want) {
+				t.Errorf("drains = %q, want %q", results, want)
+			}
+			<-time.After(time.Minute)
+		})
+	}
+}
+
+// TestWorkQueue_DrainFromWorker: a worker that drains does not wait for itself,
+// whether it is the only one that does or not.
+func TestWorkQueue_DrainFromWorker(t *testing.T) {
+	for _, drainers := range []int{1, 2, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue(t, informer.QueueOptions[int]{})
+			for i := range 6 {
+				q.Add(i)
+			}
+			q.AddAfter(6, time.Hour)
+			var mu sync.Mutex // guards what follows
+			var all []int
+			worked := 0
+			err := q.Run(t.Context(), 4, func(ctx context.Context, key int) error {
+				<-time.After(time.Second)
+				mu.Lock()
+				worked++
+				mu.Unlock()
+				if key < drainers {
+					rest, err := q.Drain(ctx)
+					mu.Lock()
+					all = append(all, rest...)
+					mu.Unlock()
+					return err
+				}
+				return nil
+			})
+			if err != nil || worked != 6 || !slices.Equal(all, []int{6}) {
+				t.Errorf("%d drain: Run() = %v, %d worked off, rest %v, want nil, 6, [6]", drainers, err, worked, all)
+			}
+		})
+	}
+}
+
+// TestWorkQueue_DrainTwiceFromOneLease: two calls by one worker are not taken for
+// two workers.
+func TestWorkQueue_DrainTwiceFromOneLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, informer.QueueOptions[string]{})
+		q.Add("slow")
+		slow := leaseNow(t, q)
+		start := time.Now()
+		time.AfterFunc(time.Minute, func() { slow.Done() })
+		q.Add("drains")
+		_ = q.Run(t.Context(), 1, func(ctx context.Context, _ string) error {
+			var running sync.WaitGroup
+			for range 2 {
+				running.Go(func() {
+					if _, err := q.Drain(ctx); err != nil || time.Since(start) < time.Minute {
+						t.Errorf("Drain() = %v after %v, want nil after 1m", err, time.Since(start))
+					}
+				})
+			}
+			running.Wait()
+			return nil
+		})
+	})
+}
+
+// TestWorkQueue_DrainStorm (promise 24): with everything going on at once,
+// every accepted add is followed by a lease or by the key's return.
+func TestWorkQueue_DrainStorm(t *testing.T) {
+	for range 20 {
+		q := newQueue(t, informer.QueueOptions[int]{Limiter: fixedLimiter[int](50 * time.Microsecond)})
+		const keys = 50
+		var mu [keys]sync.Mutex // guards owed[i]
+		var owed [keys]bool     // an add was accepted, and no lease has begun since
+		var running sync.WaitGroup
+		for range 4 {
+			running.Go(func() {
+				for {
+					k := rand.IntN(keys)
+					mu[k].Lock()
+					ok := false
+					switch rand.IntN(4) {
+					case 0:
+						ok = q.Add(k)
+					case 1:
+						ok = q.AddAfter(k, time.Duration(rand.IntN(1000))*time.Microsecond)
+					case 2:
+						ok = q.AddLimited(k)
+					case 3:
+						ok = q.Reschedule(k, time.Duration(rand.IntN(1000))*time.Microsecond)
+					}
+					owed[k] = owed[k] || ok
+					mu[k].Unlock()
+					if !ok {
+						return
+					}
+				}
+			})
+		}
+		stop := startQueue(t, q, 4, func(_ context.Context, k int) error {
+			mu[k].Lock()
+			owed[k] = false
+			mu[k].Unlock()
+			if rand.IntN(3) == 0 {
+				return errors.New("again")
+			}
+			return nil
+		})
+		<-time.After(2 * time.Millisecond)
+		rest, err := q.Drain(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.Wait()
+		for _, k := range rest {
+			owed[k] = false
+		}
+		for k, owes := range owed {
+			if owes {
+				t.Errorf("key %d was added, and neither leased nor returned", k)
+			}
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+)
+
+// errGoexit says that the function of a worker ended its goroutine.
+var errGoexit = errors.New("the function called runtime.Goexit")
+
+// leaseContext is the key, in the context of a worker, of the worker's lease.
+type leaseContext[K comparable] struct{ queue *WorkQueue[K] }
+
+// Run leases keys and calls fn for each of them, on so many goroutines at a
+// time, until ctx ends or the queue has been drained. Several Runs may share a
+// queue.
+//
+// If fn returns nil, the lease is [Lease.Done], otherwise it ends in
+// [Lease.Retry] with the error. The context of fn ends with ctx, and an error
+// that only says so puts the key back as it was: nothing is reported, and it
+// does not count as an attempt. Panics of fn are handled as ReportPanics says.
+//
+// When ctx ends, Run leases no other key, waits for the calls of fn, and
+// returns nil; the queue stays open, and can be run again. Run returns nil as
+// well when [WorkQueue.Drain] was called and no key is left to be worked off.
+// It returns [ErrStopped] if that was so before, and an error if workers is
+// not above zero, if fn is nil, or if fn called [runtime.Goexit].
+func (q *WorkQueue[K]) Run(ctx context.Context, workers int, fn func(ctx context.Context, key K) error) error {
+	if workers <= 0 {
+		return fmt.Errorf("informer: queue %s: run: workers is %d: must be above zero", q.name, workers)
+	}
+	if fn == nil {
+		return fmt.Errorf("informer: queue %s: run: the function is nil", q.name)
+	}
+	q.mu.Lock()
+	ended := q.stage == queueEnded
+	q.mu.Unlock()
+	if ended {
+		return q.stoppedError()
+	}
+
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for {
+				lease, err := q.Get(ctx)
+				if err != nil {
+					return
+				}
+				q.work(ctx, stop, lease, fn)
+			}
+		})
+	}
+	running.Wait()
+	if err := context.Cause(ctx); errors.Is(err, errGoexit) {
+		return err
+	}
+	return nil
+}
+
+// work calls fn for the key of lease, and finishes the lease.
+func (q *WorkQueue[K]) work(
+	ctx context.Context, stop context.CancelCauseFunc, lease Lease[K], fn func(context.Context, K) error,
+) {
+	err := q.call(ctx, stop, lease, fn)
+	switch {
+	case err == nil:
+		lease.Done()
+	case ctx.Err() != nil && !isDirective(err) &&
+		(errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
+		lease.release()
+	default:
+		lease.Retry(err)
+	}
+}
+
+// call calls fn. It makes a panic an error, or a crash that names the key. If fn
+// calls runtime.Goexit, call never returns: it finishes the lease, and stops
+// the run.
+func (q *WorkQueue[K]) call(
+	ctx context.Context, stop context.CancelCauseFunc, lease Lease[K], fn func(context.Context, K) error,
+) (err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		cause := recover()
+		if cause == nil {
+			err := fmt.Errorf("informer: queue %s: key %v: %w", q.name, lease.Key, errGoexit)
+			stop(err)
+			lease.Retry(err)
+			return
+		}
+		text := fmt.Sprintf("informer: queue %s: key %v: panic: %v", q.name, lease.Key, cause)
+		if !q.reportPanics {
+			panic(text)
+		}
+		err = fmt.Errorf("%s\n\n%s", text, debug.Stack())
+	}()
+	err = fn(context.WithValue(ctx, leaseContext[K]{q}, lease), lease.Key)
+	returned = true
+	return err
+}

@@ -1,0 +1,279 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-99a027e8/informer"
+)
+
+// startQueue runs q, and returns a function that ends the run and waits.
+func startQueue[K comparable](
+	t *testing.T, q *informer.WorkQueue[K], workers int, fn func(context.Context, K) error,
+) (stop func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- q.Run(ctx, workers, fn) }()
+	return sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+}
+
+// TestWorkQueue_RunOutcomes: what becomes of a key, by what fn returns.
+func TestWorkQueue_RunOutcomes(t *testing.T) {
+	boom := errors.New("boom")
+	const s = time.Second
+	tests := []struct {
+		name     string
+		first    func() error // the outcome of the first call; then nil
+		want     []time.Duration
+		reported string
+	}{
+		{"nil", func() error { return nil }, []time.Duration{0}, ""},
+		{"error", func() error { return boom }, []time.Duration{0, 2 * s}, "boom"},
+		{"retry after", func() error { return fmt.Errorf("x: %w", informer.RetryAfter(9*s, boom)) },
+			[]time.Duration{0, 9 * s}, "x: boom (retry after 9s)"},
+		{"retry after, no failure", func() error { return informer.RetryAfter(9*s, nil) },
+			[]time.Duration{0, 9 * s}, ""},
+		{"retry after, negative", func() error { return informer.RetryAfter(-s, nil) },
+			[]time.Duration{0, 0}, ""},
+		{"terminal", func() error { return informer.Terminal(boom) }, []time.Duration{0}, "boom (not retried)"},
+		{"terminal wins", func() error { return informer.RetryAfter(s, informer.Terminal(boom)) },
+			[]time.Duration{0}, "boom (not retried) (retry after 1s)"},
+		{"terminal nil", func() error { return informer.Terminal(nil) }, []time.Duration{0}, ""},
+		{"panic", func() error { panic(boom) }, []time.Duration{0, 2 * s},
+			"informer: queue jobs: key a: panic: boom"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var reported []string
+				q := newQueue(t, informer.QueueOptions[string]{
+					Limiter:      fixedLimiter[string](2 * s),
+					Name:         "jobs",
+					OnError:      func(key string, err error) { reported = append(reported, err.Error()) },
+					ReportPanics: true,
+				})
+				var got []time.Duration
+				start := time.Now()
+				q.Add("a")
+				stop := startQueue(t, q, 3, func(context.Context, string) error {
+					got = append(got, time.Since(start))
+					if len(got) == 1 {
+						return test.first()
+					}
+					return nil
+				})
+				<-time.After(time.Hour)
+				if err := stop(); err != nil {
+					t.Errorf("Run() = %v", err)
+				}
+				if !slices.Equal(got, test.want) {
+					t.Errorf("called at %v, want %v", got, test.want)
+				}
+				all := strings.Join(reported, "|")
+				if test.name == "panic" {
+					var stack string
+					all, stack, _ = strings.Cut(all, "\n")
+					if !strings.Contains(stack, "TestWorkQueue_RunOutcomes") {
+						t.Errorf("reported without the stack of the panic: %q", stack)
+					}
+				}
+				if all != test.reported {
+					t.Errorf("reported %q, want %q", all, test.reported)
+				}
+			})
+		})
+	}
+}
+
+// TestWorkQueue_Attempts: a lease tells its attempt, and Done begins anew.
+func TestWorkQueue_Attempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, informer.QueueOptions[string]{})
+		q.Add("a")
+		start := time.Now()
+		for want := 1; want <= 4; want++ {
+			lease := leaseNow(t, q)
+			if lease.Attempt != want {
+				t.Errorf("Attempt = %d, want %d", lease.Attempt, want)
+			}
+			lease.Retry(errors.New("boom"))
+		}
+		if got := time.Since(start); got != 35*time.Millisecond { // 5 + 10 + 20
+			t.Errorf("three retries took %v, want 35ms", got)
+		}
+		leaseNow(t, q).Done()
+		q.AddLimited("a")
+		start = time.Now()
+		if lease := leaseNow(t, q); lease.Attempt != 1 || time.Since(start) != 5*time.Millisecond {
+			t.Errorf("after Done: attempt %d after %v, want 1 after 5ms", lease.Attempt, time.Since(start))
+		}
+	})
+}
+
+// TestWorkQueue_CancelledRun (promise 24): a Run that is cancelled leases no
+// other key, cancels and waits for its workers, puts back the key of a call that
+// was cut short, and leaves the queue open.
+func TestWorkQueue_CancelledRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reported atomic.Int64
+		q := newQueue(t, informer.QueueOptions[string]{
+			OnError: func(string, error) { reported.Add(1) },
+		})
+		for _, key := range []string{"a", "b", "c"} {
+			q.Add(key)
+		}
+		var calls atomic.Int64
+		stop := startQueue(t, q, 2, func(ctx context.Context, key string) error {
+			calls.Add(1)
+			<-ctx.Done()
+			<-time.After(time.Minute)
+			return fmt.Errorf("request: %w", ctx.Err())
+		})
+		synctest.Wait()
+		start := time.Now()
+		if err := stop(); err != nil || time.Since(start) != time.Minute || calls.Load() != 2 {
+			t.Errorf("Run() = %v after %v and %d calls, want nil after 1m and 2 calls", err, time.Since(start), calls.Load())
+		}
+		if reported.Load() != 0 || q.Len() != 3 {
+			t.Errorf("%d errors, %d keys, want none and 3", reported.Load(), q.Len())
+		}
+		lease := leaseNow(t, q)
+		if lease.Attempt != 1 || !q.Add("d") {
+			t.Errorf("Attempt = %d, want 1; or the queue is not open", lease.Attempt)
+		}
+		lease.Done()
+		// And another Run goes on.
+		stop = startQueue(t, q, 1, func(context.Context, string) error { return nil })
+		synctest.Wait()
+		if err := stop(); err != nil || q.Len() != 0 {
+			t.Errorf("second Run() = %v, %d keys left", err, q.Len())
+		}
+	})
+}
+
+// TestWorkQueue_RunMistakes: each is an error.
+func TestWorkQueue_RunMistakes(t *testing.T) {
+	q := newQueue(t, informer.QueueOptions[string]{Name: "jobs"})
+	nothing := func(context.Context, string) error { return nil }
+	for _, workers := range []int{0, -1} {
+		if err := q.Run(t.Context(), workers, nothing); err == nil || !strings.Contains(err.Error(), "workers") {
+			t.Errorf("Run(%d workers) = %v", workers, err)
+		}
+	}
+	if err := q.Run(t.Context(), 1, nil); err == nil || !strings.Contains(err.Error(), "jobs") {
+		t.Errorf("Run(nil) = %v", err)
+	}
+	drainEmpty(t, q)
+	if err := q.Run(t.Context(), 1, nothing); !errors.Is(err, informer.ErrStopped) {
+		t.Errorf("Run after Drain = %v, want ErrStopped", err)
+	}
+}
+
+// TestWorkQueue_Goexit: a function that ends its goroutine ends the Run, and the
+// key is not lost.
+func TestWorkQueue_Goexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, informer.QueueOptions[string]{})
+		q.Add("a")
+		err := q.Run(t.Context(), 2, func(context.Context, string) error {
+			runtime.Goexit()
+			return nil
+		})
+		if err == nil || !strings.Contains(err.Error(), "Goexit") || !strings.Contains(err.Error(), "key a") {
+			t.Errorf("Run() = %v", err)
+		}
+		if lease := leaseNow(t, q); lease.Attempt != 2 {
+			t.Errorf("Attempt = %d, want 2", lease.Attempt)
+		}
+	})
+}
+
+// TestWorkQueue_PanicCrashes runs itself in another process, which crashes with
+// the name of the queue and the key (as promise 17 for handlers).
+func TestWorkQueue_PanicCrashes(t *testing.T) {
+	if os.Getenv("INFORMER_TEST_CRASH") == "1" {
+		q := newQueue(t, informer.QueueOptions[string]{Name: "jobs", OnError: func(_ string, err error) {
+			fmt.Println("reported", err)
+		}})
+		q.Add("a")
+		_ = q.Run(t.Context(), 1, func(context.Context, string) error { panic("boom") })
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestWorkQueue_PanicCrashes$")
+	cmd.Env = append(os.Environ(), "INFORMER_TEST_CRASH=1")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "informer: queue jobs: key a: panic: boom") ||
+		strings.Contains(string(out), "reported") {
+		t.Errorf("the program ended with %v and:\n%s", err, out)
+	}
+}
+
+// TestWorkQueue_PanickingHooks: a panic of OnError or of the limiter does not
+// lose the key.
+func TestWorkQueue_PanickingHooks(t *testing.T) {
+	q := newQueue(t, informer.QueueOptions[string]{OnError: func(string, error) { panic("hook") }})
+	q.Add("a")
+	lease := leaseNow(t, q)
+	func() {
+		defer func() { _ = recover() }()
+		lease.Retry(errors.New("boom"))
+	}()
+	if lease.Done() || leaseNow(t, q).Key != "a" {
+		t.Error("the key is lost, or the lease open")
+	}
+}
+
+// TestWorkQueue_SeveralRuns may share a queue.
+func TestWorkQueue_SeveralRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, informer.QueueOptions[int]{})
+		var busy, most atomic.Int64
+		work := func(context.Context, int) error {
+			most.Store(max(most.Load(), busy.Add(1)))
+			<-time.After(time.Second)
+			busy.Add(-1)
+			return nil
+		}
+		stop1, stop2 := startQueue(t, q, 2, work), startQueue(t, q, 3, work)
+		for i := range 50 {
+			q.Add(i)
+		}
+		<-time.After(time.Minute)
+		if err := errors.Join(stop1(), stop2()); err != nil || q.Len() != 0 || most.Load() != 5 {
+			t.Errorf("err %v, %d keys left, %d at once, want nil, 0, 5", err, q.Len(), most.Load())
+		}
+	})
+}
+
+// TestQueueErrors: the wrappers can be looked into.
+func TestQueueErrors(t *testing.T) {
+	boom := errors.New("boom")
+	if err := informer.RetryAfter(time.Second, boom); !errors.Is(err, boom) {
+		t.Errorf("RetryAfter hides %v", boom)
+	}
+	if err := informer.Terminal(&informer.ObjectError{Err: boom}); !errors.Is(err, boom) {
+		t.Errorf("Terminal hides %v", boom)
+	} else if _, ok := errors.AsType[*informer.ObjectError](err); !ok {
+		t.Error("Terminal hides the type")
+	}
+	if err := informer.RetryAfter(time.Second, nil); err == nil || err.Error() != "retry after 1s" {
+		t.Errorf("RetryAfter(nil) = %v", err)
+	}
+	if err := informer.Terminal(nil); err != nil {
+		t.Errorf("Terminal(nil) = %v", err)
+	}
+}

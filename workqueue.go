@@ -1,0 +1,264 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A WorkQueue hands keys to workers: a key that was added, once or often, is
+// leased to one worker, which looks up what there is to do for it.
+//
+// Two laws hold for each key. It is never leased twice at a time: what is added
+// while it is leased waits until the lease is finished. And it is pending at
+// most once, be it ready or delayed: adding a key that is ready changes
+// nothing, [WorkQueue.Add] ends a delay, [WorkQueue.AddAfter] can only make it
+// shorter, [WorkQueue.Reschedule] sets it, and [WorkQueue.Cancel] takes the key
+// out.
+//
+// Nothing is lost silently. Each call that added a key, and said so, is
+// followed by a lease of that key, by its cancel, or by its return from
+// [WorkQueue.Drain].
+//
+// Keys that are ready are leased in the order in which they became so. Keys
+// that become due at the same instant do so in no order.
+//
+// Most programs add keys with [Enqueue] and have them worked off by
+// [WorkQueue.Run]; those who want a loop of their own call [WorkQueue.Get] and
+// finish each [Lease].
+//
+// A WorkQueue is made by [NewWorkQueue]. All methods may be called from any
+// goroutine. A queue has no goroutine of its own, and memory that a burst took
+// is given back as the queue gets shorter.
+type WorkQueue[K comparable] struct {
+	name         string
+	limiter      RateLimiter[K]
+	onError      func(key K, err error)
+	reportPanics bool
+
+	seed  maphash.Seed
+	start time.Time // due times are counted from here
+
+	// wake has one slot. See unlockAndWake for why a send never blocks.
+	wake chan struct{}
+
+	// settled is closed once the queue is closed to adds, no key is ready, and
+	// no key is leased but to those who wait in Drain.
+	settled chan struct{}
+
+	mu sync.Mutex // guards the fields below
+
+	stage  queueStage
+	keys   slab[K, work]    // every key that is pending or leased
+	line   workLine         // those that are ready
+	delays minHeap[dueWork] // those that are delayed
+
+	leases   uint64 // given so far: the last lease's number
+	leased   int    // keys that are leased now
+	pending  int    // keys that are pending, leased or not
+	drains   int    // calls that wait in Drain
+	drainers int    // leases whose holders are among those
+
+	waiting int  // calls that wait in Get
+	waking  bool // one of them has been woken, and has not locked mu since
+
+	timer   *time.Timer // runs promote; nil until a key is delayed
+	timerAt int64       // when it will; noTimer if it will not
+}
+
+// QueueOptions tunes a [WorkQueue]. The zero value is ready to use.
+type QueueOptions[K comparable] struct {
+	// Limiter says how long a key waits that is added by AddLimited, or whose
+	// lease ends in Retry. The queue calls it from several goroutines.
+	//
+	// Default: what DefaultLimiter returns.
+	Limiter RateLimiter[K]
+
+	// Name is used in errors.
+	//
+	// Default: the type of the keys.
+	Name string
+
+	// OnError is told of every error that a lease ends in, once, before the key
+	// is leased again. The function may be called from several goroutines at
+	// once, but not for the same key.
+	//
+	// Default: errors are not reported. The key is retried all the same.
+	OnError func(key K, err error)
+
+	// ReportPanics makes a panic of the function that Run calls an error like
+	// any other, with the stack in its text: reported, and the key is retried.
+	//
+	// Default: the program crashes, with the name of the queue and the key in
+	// the message.
+	ReportPanics bool
+}
+
+// NewWorkQueue returns an empty queue. It starts no goroutine.
+//
+// It returns an error if the options contradict themselves; those of today
+// cannot.
+func NewWorkQueue[K comparable](options QueueOptions[K]) (*WorkQueue[K], error) {
+	if options.Limiter == nil {
+		options.Limiter = DefaultLimiter[K]()
+	}
+	q := &WorkQueue[K]{
+		name:         orElse(options.Name, strings.TrimPrefix(fmt.Sprintf("%T", new(K)), "*")),
+		limiter:      options.Limiter,
+		onError:      options.OnError,
+		reportPanics: options.ReportPanics,
+		seed:         maphash.MakeSeed(),
+		start:        time.Now(),
+		wake:         make(chan struct{}, 1),
+		settled:      make(chan struct{}),
+		timerAt:      noTimer,
+	}
+	q.delays.less = func(a, b dueWork) bool { return a.at < b.at }
+	q.delays.moved = func(d dueWork, i int) { q.keys.at(d.slot).prev = uint32(i) }
+	return q, nil
+}
+
+// Add makes key ready. If key is delayed, the delay ends; if it is leased, it
+// becomes ready when the lease is finished.
+//
+// Add returns false, and does nothing, once Drain has been called. It also
+// refuses a key that does not equal itself, such as NaN: it could never be
+// found again.
+func (q *WorkQueue[K]) Add(key K) bool { return q.schedule(key, 0, keepEarliest) }
+
+// AddAfter makes key ready after a delay, which begins now, also if key is
+// leased. If key is pending already, the earlier of both times counts. A delay
+// that is not above zero is none: AddAfter is Add then.
+//
+// It returns false when Add does.
+func (q *WorkQueue[K]) AddAfter(key K, delay time.Duration) bool {
+	return q.schedule(key, delay, keepEarliest)
+}
+
+// Reschedule makes key ready after a delay, which begins now, whenever it was to
+// be ready before: it can postpone a key, and even a key that is ready. With a
+// delay that is not above zero it is Add.
+//
+// It returns false when Add does.
+func (q *WorkQueue[K]) Reschedule(key K, delay time.Duration) bool {
+	return q.schedule(key, delay, setExactly)
+}
+
+// AddLimited is AddAfter with the delay that the limiter gives. A key that is
+// pending already, be it ready or delayed by the limiter, stays as it is, and
+// the limiter is not asked: however often a key is added, it counts once.
+// (Calls for one key at the same instant may each ask.)
+//
+// It returns false when Add does.
+func (q *WorkQueue[K]) AddLimited(key K) bool {
+	if !usable(key) {
+		return false
+	}
+	hash := q.hash(key)
+	q.mu.Lock()
+	slot, open := q.keys.find(hash, key), q.stage == queueOpen
+	known := slot != noSlot && q.keys.at(slot).limitless()
+	q.mu.Unlock()
+	if !open || known {
+		return open
+	}
+
+	due := q.after(q.limiter.When(key))
+
+	q.mu.Lock()
+	if q.stage != queueOpen {
+		q.mu.Unlock()
+		return false
+	}
+	slot = q.slotLocked(hash, key)
+	q.scheduleLocked(slot, due, keepEarliest)
+	w := q.keys.at(slot)
+	w.asked, w.limited = true, w.at == workDelayed
+	q.unlockAndWake()
+	return true
+}
+
+// Cancel takes key out if it is pending: ready, delayed, or added again while it
+// is leased. It reports whether it was. A lease of the key is not affected.
+func (q *WorkQueue[K]) Cancel(key K) bool {
+	if !usable(key) {
+		return false
+	}
+	hash := q.hash(key)
+	q.mu.Lock()
+	slot := q.keys.find(hash, key)
+	if slot == noSlot || q.keys.at(slot).at == workIdle {
+		q.mu.Unlock()
+		return false
+	}
+	q.moveLocked(slot, workIdle, 0)
+	forget := false
+	if w := q.keys.at(slot); w.lease == 0 {
+		forget = w.asked
+		q.dropLocked(slot)
+	}
+	q.settleLocked()
+	q.mu.Unlock()
+	if forget {
+		q.limiter.Forget(key)
+	}
+	return true
+}
+
+// Len returns how many keys are pending: ready, delayed, or added again while
+// they are leased.
+func (q *WorkQueue[K]) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.pending
+}
+
+// Get waits until a key is ready, and leases it: until the lease is finished, no
+// one else gets this key. So finish every lease, by [Lease.Done] or
+// [Lease.Retry].
+//
+// It returns [ErrStopped] when the queue drains, or has been drained, and no
+// key is left to be worked off. When ctx ends, it returns the cause of that,
+// wrapped, and leases nothing.
+func (q *WorkQueue[K]) Get(ctx context.Context) (Lease[K], error) {
+	waited, woken := false, false
+	for {
+		ended := ctx.Err() != nil
+		q.mu.Lock()
+		if waited {
+			q.waiting--
+		}
+		if woken {
+			q.waking = false
+		}
+		switch {
+		case ended:
+			q.unlockAndWake() // another one, if this one was woken
+			return Lease[K]{}, fmt.Errorf("informer: queue %s: %w", q.name, context.Cause(ctx))
+		case q.line.len > 0:
+			lease := q.leaseLocked()
+			q.unlockAndWake()
+			return lease, nil
+		case q.stage != queueOpen:
+			q.unlockAndWake()
+			return Lease[K]{}, q.stoppedError()
+		}
+		q.waiting++
+		q.mu.Unlock()
+
+		waited, woken = true, false
+		select {
+		case <-q.wake:
+			woken = true
+		case <-ctx.Done():
+		}
+	}
+}
+
+// stoppedError returns ErrStopped with the name of the queue.
+func (q *WorkQueue[K]) stoppedError() error {
+	return fmt.Errorf("informer: queue %s: %w", q.name, ErrStopped)
+}

@@ -1,0 +1,458 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/seed-99a027e8/informer"
+)
+
+// queueLimiter counts how often it is asked, and never gives the same delay
+// twice, so that no two keys of a test are due at once.
+type queueLimiter struct {
+	asks  int
+	known map[int]int
+	last  time.Duration
+}
+
+func (l *queueLimiter) When(key int) time.Duration {
+	l.asks++
+	l.known[key]++
+	l.last = time.Duration(l.known[key])*7*time.Millisecond + time.Duration(l.asks)*time.Nanosecond
+	return l.last
+}
+
+func (l *queueLimiter) Forget(key int) { delete(l.known, key) }
+
+// queueKey is what the model knows of a key. A key that is not due is ready, or
+// will be when its lease is finished.
+type queueKey struct {
+	pending, limited, asked, leased bool
+
+	due      time.Time // zero: now
+	attempts int
+}
+
+type queueLease struct {
+	informer.Lease[int]
+	open bool
+}
+
+type queueDrain struct {
+	cancel context.CancelFunc
+	result chan error
+	rest   []int
+}
+
+// queueModel is a work queue so simple that it can be seen to be right.
+type queueModel struct {
+	*rapid.T
+	queue    *informer.WorkQueue[int]
+	limiter  *queueLimiter
+	asks     int
+	errs     []string // reported, and wanted
+	reported []string
+
+	keys   map[int]*queueKey
+	line   []int // ready, in order
+	leases []*queueLease
+	drains []*queueDrain
+	closed bool // adds are refused
+	ended  bool // the rest has been returned
+	unique time.Duration
+}
+
+func (m *queueModel) key(k int) *queueKey {
+	if m.keys[k] == nil {
+		m.keys[k] = &queueKey{}
+	}
+	return m.keys[k]
+}
+
+// set makes k pending at due, or now.
+func (m *queueModel) set(k int, due time.Time) {
+	s := m.key(k)
+	wasReady := slices.Contains(m.line, k)
+	s.pending, s.due = true, due
+	if ready := due.IsZero() && !s.leased && !m.closed; ready != wasReady {
+		if ready {
+			m.line = append(m.line, k)
+		} else {
+			m.line = slices.DeleteFunc(m.line, func(other int) bool { return other == k })
+		}
+	}
+	if due.IsZero() {
+		s.limited = false
+	}
+}
+
+// setEarliest is set unless k is pending earlier.
+func (m *queueModel) setEarliest(k int, due time.Time) {
+	s := m.key(k)
+	if !s.pending || !s.due.IsZero() && (due.IsZero() || due.Before(s.due)) {
+		m.set(k, due)
+	}
+}
+
+func (m *queueModel) drop(k int) {
+	s := m.keys[k]
+	if s != nil && !s.pending && !s.leased {
+		delete(m.keys, k)
+	}
+}
+
+func (m *queueModel) drawKey() int { return rapid.IntRange(0, 5).Draw(m.T, "key") }
+
+// drawDelay draws a delay, and when it ends. It may be none.
+func (m *queueModel) drawDelay() (time.Duration, time.Time) {
+	ms := rapid.SampledFrom([]int{-5, 0, 1, 5, 20, 100}).Draw(m.T, "ms")
+	if ms <= 0 {
+		return time.Duration(ms), time.Time{}
+	}
+	m.unique += 100 * time.Microsecond / 1000
+	d := time.Duration(ms)*time.Millisecond + 10*time.Microsecond + m.unique
+	return d, time.Now().Add(d)
+}
+
+func (m *queueModel) want(what string, got, want bool) {
+	if got != want {
+		m.Fatalf("%s = %v, want %v", what, got, want)
+	}
+}
+
+func (m *queueModel) add(*rapid.T) {
+	k := m.drawKey()
+	m.want("Add", m.queue.Add(k), !m.closed)
+	if !m.closed {
+		m.setEarliest(k, time.Time{})
+	}
+}
+
+func (m *queueModel) addAfter(*rapid.T) {
+	k := m.drawKey()
+	d, due := m.drawDelay()
+	m.want("AddAfter", m.queue.AddAfter(k, d), !m.closed)
+	if !m.closed {
+		m.setEarliest(k, due)
+	}
+}
+
+func (m *queueModel) reschedule(*rapid.T) {
+	k := m.drawKey()
+	d, due := m.drawDelay()
+	m.want("Reschedule", m.queue.Reschedule(k, d), !m.closed)
+	if m.closed {
+		return
+	}
+	if s := m.key(k); !(s.pending && s.due.IsZero() && due.IsZero()) {
+		m.set(k, due)
+		s.limited = false
+	}
+}
+
+// ask notes that the limiter should have been asked for k, and when k is due.
+func (m *queueModel) ask(k int) time.Time {
+	m.asks++
+	m.key(k).asked = true
+	return time.Now().Add(m.limiter.last)
+}
+
+// mustAsk: promise 27, a key already pending takes no new token.
+func (m *queueModel) mustAsk(k int) bool {
+	s := m.keys[k]
+	return s == nil || !s.pending || !s.due.IsZero() && !s.limited
+}
+
+func (m *queueModel) addLimited(*rapid.T) {
+	k := m.drawKey()
+	ask := !m.closed && m.mustAsk(k)
+	m.want("AddLimited", m.queue.AddLimited(k), !m.closed)
+	if ask {
+		m.setEarliest(k, m.ask(k))
+		m.key(k).limited = true
+	}
+}
+
+func (m *queueModel) cancel(*rapid.T) {
+	k := m.drawKey()
+	s := m.keys[k]
+	m.want("Cancel", m.queue.Cancel(k), s != nil && s.pending)
+	if s != nil && s.pending {
+		s.pending, s.limited = false, false
+		m.line = slices.DeleteFunc(m.line, func(other int) bool { return other == k })
+		m.drop(k)
+	}
+}
+
+func (m *queueModel) get(*rapid.T) {
+	ctx, stop := context.WithCancel(m.Context())
+	defer stop()
+	cancelled := rapid.IntRange(0, 5).Draw(m.T, "cancelled") == 0
+	if cancelled || len(m.line) == 0 && !m.closed {
+		stop()
+	}
+	lease, err := m.queue.Get(ctx)
+	switch {
+	case ctx.Err() != nil:
+		m.want("Get says Canceled", errors.Is(err, context.Canceled), true)
+	case len(m.line) == 0:
+		m.want("Get says ErrStopped", errors.Is(err, informer.ErrStopped), true)
+	default:
+		k := m.line[0]
+		m.line = m.line[1:]
+		s := m.keys[k]
+		if err != nil || lease.Key != k || lease.Attempt != s.attempts+1 {
+			m.Fatalf("Get = %+v, %v, want key %d, attempt %d", lease, err, k, s.attempts+1)
+		}
+		s.pending, s.leased = false, true
+		m.leases = append(m.leases, &queueLease{lease, true})
+	}
+}
+
+// drawLease draws a lease, be it open or not.
+func (m *queueModel) drawLease() *queueLease {
+	if len(m.leases) == 0 {
+		m.Skip("no lease")
+	}
+	return rapid.SampledFrom(m.leases).Draw(m.T, "lease")
+}
+
+// end ends the lease of k. Then k is ready if it was added meanwhile.
+func (m *queueModel) end(k int) {
+	s := m.keys[k]
+	s.leased = false
+	if s.pending {
+		m.set(k, s.due)
+	}
+	m.drop(k)
+}
+
+func (m *queueModel) done(*rapid.T) {
+	l := m.drawLease()
+	m.want("Done", l.Done(), l.open) // promise 22
+	if l.open {
+		l.open = false
+		s := m.keys[l.Key]
+		s.asked, s.attempts = false, 0
+		m.end(l.Key)
+	}
+}
+
+func (m *queueModel) retry(*rapid.T) {
+	l := m.drawLease()
+	s := m.keys[l.Key]
+	err := fmt.Errorf("failed %d", len(m.errs))
+	kind := rapid.SampledFrom([]string{"limited", "limited", "after", "terminal"}).Draw(m.T, "kind")
+	due := time.Time{}
+	ask := l.open && kind == "limited" && !m.closed && m.mustAsk(l.Key)
+	switch kind {
+	case "after":
+		var d time.Duration
+		d, due = m.drawDelay()
+		err = informer.RetryAfter(d, err)
+	case "terminal":
+		err = informer.Terminal(err)
+	}
+	m.want("Retry", l.Retry(err), l.open && (kind == "terminal" || !m.ended))
+	if !l.open {
+		return
+	}
+	l.open = false
+	m.errs = append(m.errs, fmt.Sprint(l.Key, err))
+	if kind == "terminal" {
+		s.asked, s.attempts = false, 0
+		m.end(l.Key)
+		return
+	}
+	s.attempts++
+	if ask {
+		due = m.ask(l.Key)
+	}
+	if m.closed {
+		due = time.Time{}
+	}
+	if !m.ended {
+		m.setEarliest(l.Key, due)
+		s.limited = s.pending && !s.due.IsZero() && (s.limited || ask)
+	}
+	m.end(l.Key)
+}
+
+func (m *queueModel) pass(*rapid.T) {
+	<-time.After(time.Duration(rapid.SampledFrom([]int{1, 6, 30, 200}).Draw(m.T, "ms")) * time.Millisecond)
+	synctest.Wait()
+	if m.closed {
+		return
+	}
+	var due []int
+	for k, s := range m.keys {
+		if s.pending && !s.due.IsZero() && !s.due.After(time.Now()) {
+			due = append(due, k)
+		}
+	}
+	slices.SortFunc(due, func(a, b int) int { return m.keys[a].due.Compare(m.keys[b].due) })
+	for _, k := range due {
+		m.set(k, time.Time{})
+	}
+}
+
+func (m *queueModel) drain(*rapid.T) {
+	if rapid.IntRange(0, 9).Draw(m.T, "drain") > 0 {
+		m.Skip("rarely")
+	}
+	ctx, stop := context.WithCancel(m.Context())
+	d := &queueDrain{cancel: stop, result: make(chan error, 1)}
+	m.drains = append(m.drains, d)
+	m.closed = true
+	go func() {
+		var err error
+		d.rest, err = m.queue.Drain(ctx)
+		d.result <- err
+	}()
+}
+
+func (m *queueModel) endDrain(*rapid.T) {
+	if len(m.drains) == 0 {
+		m.Skip("no drain")
+	}
+	if len(m.line) > 0 || m.leased() > 0 {
+		m.drains[0].cancel()
+	}
+}
+
+func (m *queueModel) leased() (n int) {
+	for _, s := range m.keys {
+		if s.leased {
+			n++
+		}
+	}
+	return n
+}
+
+// rest is what Drain has to return: promise 24.
+func (m *queueModel) rest() []int {
+	var rest []int
+	for k, s := range m.keys {
+		if s.pending {
+			rest = append(rest, k)
+			s.pending = false
+		}
+	}
+	for _, k := range rest {
+		m.drop(k)
+	}
+	m.line, m.ended = nil, true
+	slices.Sort(rest)
+	return rest
+}
+
+// checkDrains checks the calls of Drain that have returned.
+func (m *queueModel) checkDrains() {
+	settled := m.closed && len(m.line) == 0 && m.leased() == 0
+	var rest []int
+	returned := 0
+	for _, d := range slices.Clone(m.drains) {
+		select {
+		case err := <-d.result:
+			d.cancel()
+			m.drains = slices.DeleteFunc(m.drains, func(other *queueDrain) bool { return other == d })
+			m.want("Drain has an error", err != nil, !settled)
+			rest = append(rest, d.rest...)
+			returned++
+		default:
+			if settled {
+				m.Fatal("Drain waits on")
+			}
+		}
+	}
+	if returned == 0 {
+		return
+	}
+	slices.Sort(rest)
+	var want []int
+	if settled || len(m.drains) == 0 {
+		want = m.rest()
+	}
+	if !slices.Equal(rest, want) {
+		m.Fatalf("Drain = %v, want %v", rest, want)
+	}
+}
+
+// check compares the queue with the model, after every step.
+func (m *queueModel) check(*rapid.T) {
+	synctest.Wait()
+	m.checkDrains()
+	if err := informer.ValidateQueue(m.queue); err != nil {
+		m.Fatal(err)
+	}
+	pending, asked := 0, map[int]bool{}
+	for k, s := range m.keys {
+		if s.pending {
+			pending++
+		}
+		if s.asked {
+			asked[k] = true
+		}
+	}
+	if got := m.queue.Len(); got != pending {
+		m.Fatalf("Len() = %d, want %d", got, pending)
+	}
+	if m.limiter.asks != m.asks {
+		m.Fatalf("the limiter was asked %d times, want %d", m.limiter.asks, m.asks)
+	}
+	known := map[int]bool{}
+	for k := range m.limiter.known {
+		known[k] = true
+	}
+	if !m.ended && !maps.Equal(known, asked) {
+		m.Fatalf("the limiter remembers %v, want %v", known, asked)
+	}
+	if diff := cmp.Diff(m.errs, m.reported); diff != "" {
+		m.Fatalf("reported errors (-want +got):\n%s", diff)
+	}
+}
+
+// TestWorkQueue_Model runs random operations of every kind against a naive
+// model: promises 22, 23, 24 and 27.
+func TestWorkQueue_Model(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// rapid asks a *testing.T for its deadline, which a bubble forbids.
+		rapid.Check(struct{ rapid.TB }{t}, func(rt *rapid.T) {
+			m := &queueModel{
+				T:       rt,
+				limiter: &queueLimiter{known: map[int]int{}},
+				keys:    map[int]*queueKey{},
+			}
+			var err error
+			m.queue, err = informer.NewWorkQueue(informer.QueueOptions[int]{
+				Limiter: m.limiter,
+				OnError: func(k int, err error) { m.reported = append(m.reported, fmt.Sprint(k, err)) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				for _, d := range m.drains {
+					d.cancel()
+				}
+				synctest.Wait()
+			}()
+			rt.Repeat(map[string]func(*rapid.T){
+				"add": m.add, "addAfter": m.addAfter, "reschedule": m.reschedule,
+				"addLimited": m.addLimited, "cancel": m.cancel,
+				"get": m.get, "get2": m.get, "done": m.done, "retry": m.retry,
+				"pass": m.pass, "drain": m.drain, "endDrain": m.endDrain,
+				"": m.check,
+			})
+		})
+	})
+}
