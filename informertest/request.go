@@ -74,24 +74,15 @@ func (t target) valid() bool {
 // verb returns what a request wants to do to t, or "" if there is no such
 // thing.
 func (t target) verb(method string) string {
-	collection := t.name == ""
 	switch {
-	case method == http.MethodGet && collection:
-		return "list"
+	case t.subresource != "":
+		return map[string]string{"GET": "get", "PUT": "update", "PATCH": "patch"}[method]
+	case t.name != "":
+		return map[string]string{"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[method]
+	case t.namespace != "" || t.resource.ClusterScoped:
+		return map[string]string{"GET": "list", "POST": "create", "DELETE": "deletecollection"}[method]
 	case method == http.MethodGet:
-		return "get"
-	case method == http.MethodPost && collection && (t.namespace != "" || t.resource.ClusterScoped):
-		return "create"
-	case method == http.MethodPut && !collection:
-		return "update"
-	case method == http.MethodPatch && !collection:
-		return "patch"
-	case method == http.MethodDelete && t.subresource != "":
-		return ""
-	case method == http.MethodDelete && !collection:
-		return "delete"
-	case method == http.MethodDelete && (t.namespace != "" || t.resource.ClusterScoped):
-		return "deletecollection"
+		return "list" // over all namespaces
 	}
 	return ""
 }
