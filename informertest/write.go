@@ -234,12 +234,7 @@ func (w writer) replaceLocked(old *record, was, obj *object) (*record, error) {
 // checkUpdate returns an error if obj is not meant as an update of was.
 func checkUpdate(t target, obj, was *object) error {
 	res := t.resource
-	if obj.GetName() != t.name {
-		return apierrors.NewBadRequest(fmt.Sprintf(
-			"the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), t.name))
-	}
-	if err := checkNamespace(t, obj, fmt.Sprintf(
-		"the namespace of the object (%s) does not match the namespace on the request (%s)", obj.GetNamespace(), t.namespace)); err != nil {
+	if err := checkName(t, obj); err != nil {
 		return err
 	}
 	if uid := obj.GetUID(); uid != "" && uid != was.GetUID() {
@@ -259,6 +254,16 @@ func checkUpdate(t target, obj, was *object) error {
 		return apierrors.NewConflict(res.groupResource(), t.name, errors.New(modifiedMessage))
 	}
 	return nil
+}
+
+// checkName returns an error if obj is not the one that t names.
+func checkName(t target, obj *object) error {
+	if obj.GetName() != t.name {
+		return apierrors.NewBadRequest(fmt.Sprintf(
+			"the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), t.name))
+	}
+	return checkNamespace(t, obj, fmt.Sprintf(
+		"the namespace of the object (%s) does not match the namespace on the request (%s)", obj.GetNamespace(), t.namespace))
 }
 
 // prepareUpdate keeps of was what an update of t cannot change.
@@ -331,6 +336,9 @@ func (s *Server) serveUpdate(w http.ResponseWriter, r *http.Request, t target, v
 		return
 	}
 	obj, err := decodeObject(t.resource, body)
+	if err == nil {
+		err = checkName(t, obj)
+	}
 	if err != nil {
 		writeError(w, err)
 		return
