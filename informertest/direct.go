@@ -16,11 +16,12 @@ type APIObject interface {
 	metav1.Object
 }
 
-// TB is what [Start] needs of a *testing.T, *testing.B or *testing.F.
+// TB is what this package needs of a *testing.T, *testing.B or *testing.F.
 type TB interface {
 	Helper()                                // marks a helper in stack traces
 	Cleanup(func())                         // adds a function to be called at the end
 	Context() context.Context               // of the test; ends just before the cleanup
+	Errorf(format string, arguments ...any) // fails the test
 	Fatalf(format string, arguments ...any) // ends the test
 }
 

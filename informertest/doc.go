@@ -16,7 +16,7 @@
 // A [Script] is a source that does exactly what its lines say, one request a
 // line. It needs no server and no client:
 //
-//	source := informertest.NewScript(informertest.NewObject,
+//	source := informertest.NewScript(t, informertest.NewObject,
 //		"list 10 a b", "watch a@11 expired", "list 20 b", "watch hang")
 //
 // What a [Server] leaves out: it has no admission, authentication, defaults or

@@ -59,11 +59,11 @@ func TestListVersions(t *testing.T) {
 		write(t, srv, configMap("a", "again=yes"))
 		now := write(t, srv, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
 		for query, want := range map[string][2]string{
-			"":                                        {"a b c", now},
-			"?resourceVersion=0":                      {"a b c", now},
-			"?resourceVersion=0&limit=1":              {"a b c", now}, // the limit is ignored
-			"?resourceVersion=" + first:               {"a b c", now}, // not older than
-			"?resourceVersion=" + first + "&limit=5":  {"a b", first}, // exact, of old
+			"":                                       {"a b c", now},
+			"?resourceVersion=0":                     {"a b c", now},
+			"?resourceVersion=0&limit=1":             {"a b c", now}, // the limit is ignored
+			"?resourceVersion=" + first:              {"a b c", now}, // not older than
+			"?resourceVersion=" + first + "&limit=5": {"a b", first}, // exact, of old
 			"?resourceVersionMatch=Exact&resourceVersion=" + first:                     {"a b", first},
 			"?resourceVersionMatch=Exact&resourceVersion=" + second:                    {"a b c", second},
 			"?resourceVersionMatch=NotOlderThan&resourceVersion=" + first:              {"a b c", now},

@@ -103,8 +103,8 @@ func TestWatchInitial(t *testing.T) {
 func TestWatchInvalid(t *testing.T) {
 	inBubble(t, informertest.Options{}, func(t *testing.T, srv *informertest.Server) {
 		for query, message := range map[string]string{
-			"resourceVersion=x":      `resourceVersion: Invalid value: "x"`,
-			"sendInitialEvents=true": "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+			"resourceVersion=x":                                                       `resourceVersion: Invalid value: "x"`,
+			"sendInitialEvents=true":                                                  "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
 			"resourceVersionMatch=NotOlderThan&resourceVersion=5":                     "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
 			"resourceVersionMatch=Exact&sendInitialEvents=true&resourceVersion=5":     "Unsupported value",
 			"resourceVersionMatch=NotOlderThan&sendInitialEvents=true&continue=aaaaa": "resourceVersionMatch is forbidden when continue is provided",
