@@ -104,7 +104,8 @@ func TestCompactionMakesWatchesExpire(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, serverOptions{})
 	old := createMap(t, s, "a")
-	createMap(t, s, "b")
+	createMap(t, s, "b") // the event that the watch will miss
+	createMap(t, s, "c")
 	s.compact(s.currentRevision())
 	s.kill()
 	s.start()
@@ -122,7 +123,8 @@ func TestCompactionShowsAtOnceWithoutWatchCache(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, serverOptions{flags: []string{"--watch-cache=false"}})
 	old := createMap(t, s, "a")
-	createMap(t, s, "b")
+	createMap(t, s, "b") // the event that the watch will miss
+	createMap(t, s, "c")
 	s.compact(s.currentRevision())
 	w := watchFrom(t, s.admin(), old.ResourceVersion)
 	if got := next(t, w); !apierrors.IsResourceExpired(apierrors.FromObject(got.Object)) {

@@ -1,10 +1,17 @@
 package e2e_test
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
+	"testing"
 )
 
 // process is a running child. It ends at once when its standard input does, so
@@ -48,4 +55,51 @@ func (p *process) terminate() error { return p.cmd.Process.Signal(syscall.SIGTER
 // a process that has ended.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
+// exit returns how the process ended, and never nil: for where it should not
+// have ended at all. Call it when done is closed.
+func (p *process) exit() error {
+	if p.err == nil {
+		return errors.New("exit status 0")
+	}
+	return p.err
+}
+
 func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// TestServerDiesWithItsParent runs this test once more in a process of its own,
+// which starts a server and is then killed.
+func TestServerDiesWithItsParent(t *testing.T) {
+	t.Parallel()
+	const parent = "E2E_PARENT"
+	if os.Getenv(parent) != "" {
+		fmt.Println(startServer(t, serverOptions{}).address())
+		select {} // until killed
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestServerDiesWithItsParent$")
+	cmd.Env = append(os.Environ(), parent+"=1", "TMPDIR="+t.TempDir())
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address, err := bufio.NewReader(out).ReadString('\n')
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // says that it was killed
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server is gone", func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimSpace(address))
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return nil
+		}
+		if err == nil {
+			_ = conn.Close()
+			err = errors.New("it accepts connections")
+		}
+		return err
+	})
+}

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -56,7 +57,7 @@ type link struct {
 // the test, and all its connections do.
 func startProxy(t testing.TB, target string) *proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", freePort(t)))
 	if err != nil {
 		t.Fatalf("startProxy: %v", err)
 	}
