@@ -48,6 +48,7 @@ type server struct {
 	etcdPort int
 	opts     serverOptions
 	ca       []byte   // the certificate that the server made on its first start
+	trusted  bool     // ca is complete, and does not change any more
 	process  *process // nil while the server is down
 }
 
@@ -163,7 +164,7 @@ func (s *server) waitReady() error {
 
 // probe returns nil if the server is ready.
 func (s *server) probe(ctx context.Context) error {
-	if s.ca == nil {
+	if !s.trusted { // until the first answer, the file may be half written
 		ca, err := os.ReadFile(filepath.Join(s.dir, "certs", "apiserver.crt"))
 		if err != nil {
 			return err
@@ -177,6 +178,7 @@ func (s *server) probe(ctx context.Context) error {
 	if _, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
 		return err
 	}
+	s.trusted = true
 	_, err = client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
 	return err
 }
