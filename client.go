@@ -267,7 +267,7 @@ func (s *clientSource[T]) convert(t EventType, item any) (Event[T], error) {
 	}
 	if obj, ok := item.(T); ok {
 		s.right.Store(true)
-		return received(t, obj)
+		return eventFrom(t, obj)
 	}
 	var ev Event[T]
 	if about, err := meta.Accessor(item); err == nil {

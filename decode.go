@@ -254,7 +254,7 @@ func (l *listDecoder[E, T]) each() error {
 			bad = l.inherit(ev.Object)
 		}
 		if bad == nil {
-			ev, bad = received(EventAdded, ev.Object)
+			ev, bad = eventFrom(EventAdded, ev.Object)
 		} else {
 			ev, bad = badEvent(ev, bad)
 		}
@@ -410,7 +410,7 @@ func (w *watchDecoder[E, T]) changed(d *decoder, t EventType) (Event[T], error, 
 	}
 	w.right = true
 	if bad == nil {
-		ev, bad = received(t, ev.Object)
+		ev, bad = eventFrom(t, ev.Object)
 	} else {
 		ev, bad = badEvent(ev, bad)
 	}

@@ -47,9 +47,9 @@ type Informer[T Object] struct {
 type lifecycle uint8
 
 const (
-	idle    lifecycle = iota // Run was not called
-	running                  // Run is in progress
-	ended                    // Run has returned, or is about to
+	beforeRun lifecycle = iota
+	inRun
+	afterRun // Run has returned, or is about to
 )
 
 // New returns an informer of the objects of source. It starts nothing: see Run.
@@ -111,12 +111,12 @@ func (inf *Informer[T]) begin(stop context.CancelFunc) error {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	switch inf.life {
-	case running:
+	case inRun:
 		return inf.errorf("%w", ErrRunning)
-	case ended:
+	case afterRun:
 		return inf.errorf("%w", ErrStopped)
 	}
-	inf.life, inf.stop = running, stop
+	inf.life, inf.stop = inRun, stop
 	for h, joined := range inf.handlers {
 		h.start(joined)
 	}
@@ -167,7 +167,7 @@ func (inf *Informer[T]) fatal() error {
 // them as tasks, since their last call may not have returned yet.
 func (inf *Informer[T]) finish() (tasks []task) {
 	inf.mu.Lock()
-	inf.life = ended
+	inf.life = afterRun
 	handlers := inf.handlers
 	inf.handlers = nil
 	inf.mu.Unlock()
@@ -248,7 +248,7 @@ func (inf *Informer[T]) AddHandler(handler Handler[T], opts HandlerOptions) (*Re
 	}
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	if inf.life == ended {
+	if inf.life == afterRun {
 		return nil, inf.errorf("%w", ErrStopped)
 	}
 	inf.names++
@@ -261,7 +261,7 @@ func (inf *Informer[T]) AddHandler(handler Handler[T], opts HandlerOptions) (*Re
 	h.forget = func() { inf.forget(h) }
 	joined := inf.fan.join(h)
 	inf.handlers[h] = joined
-	if inf.life == running {
+	if inf.life == inRun {
 		h.start(joined)
 	}
 	return h.registration(), nil
@@ -285,7 +285,7 @@ func (inf *Informer[T]) fail(op string, err error) {
 func (inf *Informer[T]) indexTarget() (*Indexer[T], error) {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	if inf.life == ended {
+	if inf.life == afterRun {
 		return nil, inf.errorf("%w", ErrStopped)
 	}
 	return inf.store, nil

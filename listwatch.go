@@ -49,10 +49,6 @@ type ListerWatcher[T Object] interface {
 }
 
 var (
-	// errNoName is the reason of the *[ObjectError] of an object without a
-	// name.
-	errNoName = errors.New("the object has no name")
-
 	// errNoVersion means that a list does not say which state it shows: nobody
 	// could watch what comes after it.
 	errNoVersion = errors.New("informer: the list has no resource version")
@@ -90,9 +86,9 @@ func failedSeq[T Object](err error) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) { yield(Event[T]{}, err) }
 }
 
-// received returns the event of type t about an object that came from a
+// eventFrom returns the event of type t about an object that came from a
 // server; without a name, it is a bad object.
-func received[T Object](t EventType, obj T) (Event[T], error) {
+func eventFrom[T Object](t EventType, obj T) (Event[T], error) {
 	ev := EventOf(t, obj)
 	if ev.Key.Name == "" {
 		return badEvent(ev, errNoName)

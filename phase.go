@@ -19,9 +19,7 @@ const (
 )
 
 var (
-	errNoName     = errors.New("object has no name")
 	errNoReason   = errors.New("object cannot be used")
-	errNoVersion  = errors.New("the list has no resource version")
 	errSameToken  = errors.New("the list continues where it began")
 	errIncomplete = errors.New("the answer ended before it was complete")
 	errOutdated   = errors.New("the list is older than what has been seen")

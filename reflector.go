@@ -56,9 +56,7 @@ type Reflector[T Object] struct {
 // apply.
 func NewReflector[T Object](source ListerWatcher[T], apply func(Event[T]) error, opts Options) (*Reflector[T], error) {
 	opts, err := opts.withDefaults(fmt.Sprintf("%T", *new(T)))
-	if source == nil {
-		err = errors.Join(err, fmt.Errorf("informer: %s: source is nil", opts.Name))
-	}
+	err = errors.Join(err, sourceError(source))
 	if apply == nil {
 		err = errors.Join(err, fmt.Errorf("informer: %s: apply is nil", opts.Name))
 	}

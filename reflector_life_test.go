@@ -18,7 +18,7 @@ import (
 
 func TestNewReflectorErrors(t *testing.T) {
 	_, err := informer.NewReflector[reflObj](nil, nil, informer.Options{PageSize: -1, Name: "pods"})
-	for _, want := range []string{"source is nil", "apply is nil", "PageSize is -1", "pods"} {
+	for _, want := range []string{"is nil", "apply is nil", "PageSize is -1", "pods"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("NewReflector(nil, nil, wrong) = %v, want a word of %q", err, want)
 		}
