@@ -38,8 +38,10 @@ type Change[T Object] struct {
 	Exact bool
 	// Key is the key of the object.
 	Key Key
-	// Old is the state before, of Updated and Deleted: one that this handler
-	// was given, or for an exact deletion the final one.
+	// Old is the state before. Of Updated, it is the one that this handler was
+	// given last; equal in version, but maybe another pointer. Of Deleted, it
+	// is the last one known to the cache, or the final one if Exact: that may
+	// be later than what the handler was given.
 	Old T
 	// New is the state after, of Added and Updated.
 	New T
