@@ -379,6 +379,22 @@ func TestIndexerMemoryComesBack(t *testing.T) {
 	runtime.KeepAlive(objs)
 }
 
+// TestIndexerKeepsNoText: promise 30. A key outlives the object that brought
+// it, and must not hold what that was cut out of; nor must buffers.
+func TestIndexerKeepsNoText(t *testing.T) {
+	x := newStore(t)
+	byGroup(t, x)
+	_, held := heldBy(func() error {
+		text := strings.Repeat("x", 1<<24)
+		return errors.Join(
+			x.Add(&storeObj{key: storeKey("", text[:4]), group: text[:5]}),
+			x.Add(&storeObj{key: storeKey("", "xxxx"), group: "xxx"}))
+	})
+	if _, ok := x.Get(storeKey("", "xxxx")); !ok || held > 1<<20 {
+		t.Errorf("the object is there: %v; %d bytes are held", ok, held)
+	}
+}
+
 // heldBy returns what build returns, and how many bytes of the heap that holds.
 func heldBy[V any](build func() V) (V, int64) {
 	var before, after runtime.MemStats
