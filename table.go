@@ -56,11 +56,9 @@ func (t *table[K, V]) find(h uint32, k K) *V {
 	if t.n == 0 {
 		return nil
 	}
-	cells := t.pages.at(home(h, t.pages.n)).cells
-	for i := range cells {
-		if c := &cells[i]; c.hash == h && c.key == k {
-			return &c.value
-		}
+	p := t.pages.at(home(h, t.pages.n))
+	if i := p.index(h, k); i >= 0 {
+		return &p.cells[i].value
 	}
 	return nil
 }
@@ -141,6 +139,7 @@ func (t *table[K, V]) each(yield func(*cell[K, V]) bool) bool {
 	return true
 }
 
+// index returns the place of k in cells, or -1.
 func (p *page[K, V]) index(h uint32, k K) int {
 	for i := range p.cells {
 		if c := &p.cells[i]; c.hash == h && c.key == k {
