@@ -217,7 +217,7 @@ func TestReadersNeverWaitForAWriter(t *testing.T) {
 // TestIndexerMemoryComesBack: promise 30. After a burst, the store holds at most
 // twice what a new one with the same content does.
 func TestIndexerMemoryComesBack(t *testing.T) {
-	const burst, rest = 50_000, 500
+	const burst, rest = 20_000, 500
 	var objs []*storeObj
 	for i := range burst {
 		objs = append(objs, &storeObj{key: storeKey(fmt.Sprint("ns", i%100), fmt.Sprint("o", i)), version: "1",
