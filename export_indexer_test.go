@@ -133,42 +133,46 @@ func (r *root[K, T]) validate(s *state[T]) (err error) {
 	if len(r.of.moves) > 0 || len(r.of.found.keys) > 0 {
 		return errors.New("the writer's buffers are in use between batches")
 	}
-	filed := 0
+	want, filed := r.wanted(s), 0
 	r.files.each(func(c *cell[K, posting]) bool {
 		filed += c.value.len()
 		if err = validatePosting(&c.value, s.epoch); err != nil {
 			return false
 		}
 		c.value.each(func(slot uint32) bool {
-			obj, live := s.object(slot)
-			if !live || !slices.Contains(r.of.keysOf(obj), c.key) {
-				err = fmt.Errorf("slot %d is filed under %v: live = %v, holds %v", slot, c.key, live, obj)
+			if !want[slot][c.key] {
+				err = fmt.Errorf("slot %d is filed under %v, not under %v", slot, c.key, want[slot])
 			}
 			return err == nil
 		})
 		return err == nil
 	})
-	want := 0
-	s.all(func(obj T) bool { want += len(r.of.keysOf(obj)); return true })
-	if err == nil && filed != want {
-		err = fmt.Errorf("%d entries, want %d", filed, want)
+	for _, keys := range want {
+		filed -= len(keys)
+	}
+	if err == nil && filed != 0 {
+		err = fmt.Errorf("%d entries too many", filed)
 	}
 	return err
 }
 
-// keysOf returns the keys of obj, each once.
-func (ix *Index[K, T]) keysOf(obj T) (keys []K) {
-	var found collector[K, T]
-	found.file = found.add
-	if found.collect(ix.keys, obj) != nil {
-		return nil
-	}
-	for _, k := range found.keys {
-		if !slices.Contains(keys, k) {
-			keys = append(keys, k)
+// wanted returns the keys of the object in each slot.
+func (r *root[K, T]) wanted(s *state[T]) map[uint32]map[K]bool {
+	want := map[uint32]map[K]bool{}
+	s.keys.each(func(c *cell[Key, uint32]) bool {
+		var found collector[K, T]
+		found.file = found.add
+		obj, _ := s.object(c.value)
+		keys := map[K]bool{}
+		if found.collect(r.of.keys, obj) == nil {
+			for _, k := range found.keys {
+				keys[k] = true
+			}
 		}
-	}
-	return keys
+		want[c.value] = keys
+		return true
+	})
+	return want
 }
 
 func validateVec[B any](v *vec[B], e epoch) error {

@@ -56,11 +56,9 @@ func (t *table[K, V]) find(h uint32, k K) *V {
 	if t.n == 0 {
 		return nil
 	}
-	cells := t.pages.at(home(h, t.pages.n)).cells
-	for i := range cells {
-		if c := &cells[i]; c.hash == h && c.key == k {
-			return &c.value
-		}
+	p := t.pages.at(home(h, t.pages.n))
+	if i := p.index(h, k); i >= 0 {
+		return &p.cells[i].value
 	}
 	return nil
 }
@@ -105,7 +103,8 @@ func (t *table[K, V]) remove(e epoch, h uint32, k K) {
 // split adds a page, and moves there what belongs to it.
 func (t *table[K, V]) split(e epoch) {
 	n := t.pages.n
-	from, to := t.edit(e, buddy(n)), &page[K, V]{owner: e}
+	from := t.edit(e, buddy(n))
+	to := &page[K, V]{owner: e, cells: make([]cell[K, V], 0, len(from.cells)/2+pageSlack)}
 	t.pages.push(e, to)
 	for i := len(from.cells) - 1; i >= 0; i-- {
 		if home(from.cells[i].hash, n+1) == n {
@@ -113,6 +112,7 @@ func (t *table[K, V]) split(e epoch) {
 			from.drop(i)
 		}
 	}
+	to.fit()
 }
 
 // edit returns page i, to be written in epoch e.
@@ -139,6 +139,7 @@ func (t *table[K, V]) each(yield func(*cell[K, V]) bool) bool {
 	return true
 }
 
+// index returns the place of k in cells, or -1.
 func (p *page[K, V]) index(h uint32, k K) int {
 	for i := range p.cells {
 		if c := &p.cells[i]; c.hash == h && c.key == k {
@@ -148,8 +149,8 @@ func (p *page[K, V]) index(h uint32, k K) int {
 	return -1
 }
 
-// add and drop keep the array sized to what is in it: pages are what the store
-// holds most of.
+// add, drop and fit keep the array sized to what is in it: pages are what the
+// store holds most of.
 func (p *page[K, V]) add(c cell[K, V]) {
 	if len(p.cells) == cap(p.cells) {
 		p.resize()
@@ -161,7 +162,12 @@ func (p *page[K, V]) drop(i int) {
 	last := len(p.cells) - 1
 	p.cells[i] = p.cells[last]
 	p.cells[last] = cell[K, V]{}
-	if p.cells = p.cells[:last]; cap(p.cells) > 2*(last+pageSlack) {
+	p.cells = p.cells[:last]
+	p.fit()
+}
+
+func (p *page[K, V]) fit() {
+	if cap(p.cells) > 2*(len(p.cells)+pageSlack) {
 		p.resize()
 	}
 }
