@@ -95,6 +95,22 @@ func TestReflectorRemembersSilence(t *testing.T) {
 	wantEqual(t, "requests", run.texts(), "stream,list 0,watch 10,list >=10,watch 20", ",")
 }
 
+// A server that ends the watch in time but never the list ignores it, too.
+func TestReflectorRemembersCloseWithoutEnd(t *testing.T) {
+	run := runReflector(t, []string{"stream 1s", "list ]10", "watch 410", "list ]20", "watch hang"}, informer.Options{WatchTimeout: time.Second}, 10*time.Second)
+	wantEqual(t, "requests", run.texts()[:4], "stream,list 0,watch 10,list >=10", ",")
+	if run.requests[1].at != time.Second {
+		t.Errorf("requests are %v, want the list at once", run.requests)
+	}
+}
+
+// Promise 11: an expired version is no failure, but does not hide one either.
+func TestReflectorExpiredWhileFailing(t *testing.T) {
+	run := runReflector(t, []string{"list ]10", "watch 410", "list ? ]20", "watch 500", "watch 410", "list ? ]30", "watch hang"}, informer.Options{}, 4*time.Minute)
+	wantEqual(t, "statuses", run.statuses, "Listing v10 n0,Failing v20 n0 err,Failing v20 n0 err", ",")
+	wantEqual(t, "failures", run.failures, "watch 1", ",")
+}
+
 // Case 17 (k8s#87794, #90514, cilium#25551; promise 9): when a server has been
 // down for a minute, clients come back spread over time, and none lists.
 func TestReflectorCase17ThunderingHerd(t *testing.T) {
@@ -309,6 +325,12 @@ func TestReflectorTerminal(t *testing.T) {
 func isWrongType(err error) bool {
 	_, ok := errors.AsType[*informer.WrongTypeError](err)
 	return ok
+}
+
+// Promise 12: an object that is repaired while a streaming list goes on.
+func TestReflectorRepairedInList(t *testing.T) {
+	run := runReflector(t, []string{"stream !a@5 !b@6 ~a@7 -b@8 ]10 ? hang"}, informer.Options{}, time.Minute)
+	wantEqual(t, "statuses", run.statuses, "Listing v n0 !a,Listing v n0 !a !b,Watching v10 n1", ",")
 }
 
 // Promise 12: a bad object is told of once, listed while it is bad, and costs
