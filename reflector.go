@@ -112,7 +112,7 @@ func (r *Reflector[T]) Run(ctx context.Context) (err error) {
 
 // Status returns how the reflector is doing. Objects is how many came in the
 // running or the last list. A watch from which nothing has come counts as a
-// success when it has been open for 30 s.
+// success when it has been open for a minute.
 func (r *Reflector[T]) Status() Status { return r.health.read() }
 
 // fatal returns what Run returns after done, which has no next phase.

@@ -275,9 +275,9 @@ func TestReflectorSilenceAtAnUnreachedVersion(t *testing.T) {
 // Promise 20: a resource that is gone is a state of its own; it is asked for
 // slowly, what there was is kept, and it comes back by itself.
 func TestReflectorGone(t *testing.T) {
-	run := runReflector(t, []string{"stream +a@5 ]10 1m 404", "watch 404", "watch 404", "watch 404", "watch 31s ? +b@11 ? hang"}, informer.Options{}, 6*time.Minute)
+	run := runReflector(t, []string{"stream +a@5 ]10 1m 404", "watch 404", "watch 404", "watch 404", "watch 59s ? 1s ? +b@11 ? hang"}, informer.Options{}, 6*time.Minute)
 	wantEqual(t, "applied", run.applied, "[ ~a@5 ]10 +b@11", " ")
-	wantEqual(t, "statuses", run.statuses, "Gone v10 n1 err,Gone v10 n1 err,Gone v10 n1 err,Gone v10 n1 err,Watching v10 n1,Watching v11 n1", ",")
+	wantEqual(t, "statuses", run.statuses, "Gone v10 n1 err,Gone v10 n1 err,Gone v10 n1 err,Gone v10 n1 err,Gone v10 n1 err,Watching v10 n1,Watching v11 n1", ",")
 	for i, q := range run.requests[1:] {
 		gap := q.at - run.requests[i].at
 		if i > 0 && (gap < 15*time.Second || gap > 30*time.Second) {

@@ -161,9 +161,12 @@ func TestReflectorBackoff(t *testing.T) {
 		t.Errorf("%d pauses have %d values, want them random", len(run.failed), len(distinct))
 	}
 
-	run = runReflector(t, []string{"list ]10", "watch 500", "watch 29s 500", "watch *11 30s 500", "watch 500", "watch hang"},
-		informer.Options{}, 4*time.Minute)
-	wantEqual(t, "failures", run.failures, "watch 1,watch 2,watch 1,watch 2", ",")
+	run = runReflector(t, []string{"list ]10", "watch 500", "watch 29s 500", "watch *11 30s 500", "watch 30s 500", "watch 1m 500", "watch 500", "watch hang"},
+		informer.Options{}, 5*time.Minute)
+	wantEqual(t, "failures", run.failures, "watch 1,watch 2,watch 1,watch 2,watch 1,watch 2", ",")
+	if since := run.status.FailingSince; !since.IsZero() {
+		t.Errorf("it is failing since %v, want not", since)
+	}
 
 	run = runReflector(t, []string{"list ]10", "watch 3s 500"}, informer.Options{WatchTimeout: time.Second}, time.Minute)
 	wantEqual(t, "failures", run.failures, "", ",") // each is abandoned before it fails
