@@ -60,6 +60,18 @@ func TestReflectorCase5SilentWatch(t *testing.T) {
 	}
 }
 
+// The watch that a streaming list has become has the time of a watch, too.
+func TestReflectorStreamGoesOnAsWatch(t *testing.T) {
+	run := runReflector(t, []string{"stream 20s ]10 hang", "watch *11 hang"}, informer.Options{}, 11*time.Minute)
+	if len(run.requests) < 2 || len(run.failures) > 0 {
+		t.Fatalf("requests are %v, failures %q; want a second watch and none", run.requests, run.failures)
+	}
+	took, asked := run.requests[1].at, time.Duration(*run.requests[0].opts.TimeoutSeconds)*time.Second
+	if took <= asked || took > asked+10*time.Second {
+		t.Errorf("a streaming list that asked for %v was given up after %v", asked, took)
+	}
+}
+
 // Case 6 (k8s#140890, #135895, calico#11114, kcp#4384; promise 8): a streaming
 // list that does not end is given up, and a plain list takes its place.
 func TestReflectorCase6StreamHangs(t *testing.T) {
