@@ -14,26 +14,24 @@ import (
 type backoff struct {
 	min, max time.Duration
 
-	attempt int           // failures in a row
+	attempt int           // failures in a row, counted by the user of the backoff
 	limit   time.Duration // of the last pause; 0 before the first
 }
 
-// fail counts a failure and returns the pause after it. A delay that the server
-// asked for by Retry-After is kept, and spread like any other.
-func (b *backoff) fail(err error) time.Duration {
-	b.attempt++
+// next returns the pause after err. A delay that the server asks for by
+// Retry-After is kept, and spread like any other.
+func (b *backoff) next(err error) time.Duration {
 	b.limit = double(max(b.limit, b.min), b.max)
 	return between(atLeast(err, b.min, b.limit))
 }
 
-// gone counts an answer of 404 and returns the pause after it, which is long
-// from the first on: what is not installed rarely comes within seconds.
+// gone returns the pause after an answer of 404, which is long from the first
+// on: what is not installed rarely comes within seconds.
 func (b *backoff) gone(err error) time.Duration {
-	b.attempt++
 	return between(atLeast(err, b.max/2, b.max))
 }
 
-// reset forgets all failures.
+// reset starts over.
 func (b *backoff) reset() { b.attempt, b.limit = 0, 0 }
 
 // double returns twice d, but at most limit.

@@ -9,9 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// settled is the time after which a watch that is still open counts as a
-// success, although nothing may have come.
-const settled = 30 * time.Second
+const (
+	// settled is how long a watch must have been open to count as a success in
+	// full, which makes up for the failures before.
+	settled = 30 * time.Second
+	// quietSettled is the same for a watch from which nothing has come. It is
+	// longer than what transports take to find that nobody is there.
+	quietSettled = time.Minute
+)
 
 // health is the Status of a [Reflector], which writes it, and who asks for it
 // reads it.
@@ -139,7 +144,7 @@ func (h *health) watching(since time.Time) {
 func (h *health) read() Status {
 	h.mu.Lock()
 	s := h.status
-	quiet := !h.open.IsZero() && time.Since(h.open) >= settled
+	quiet := !h.open.IsZero() && time.Since(h.open) >= quietSettled
 	for _, o := range h.bad.byKey {
 		s.Bad = append(s.Bad, o.err)
 	}

@@ -110,7 +110,7 @@ func (r *Reflector[T]) Run(ctx context.Context) (err error) {
 
 // Status returns how the reflector is doing. Objects is how many came in the
 // running or the last list. A watch from which nothing has come counts as a
-// success when it has been open for 30 s.
+// success when it has been open for a minute.
 func (r *Reflector[T]) Status() Status { return r.health.read() }
 
 // fatal returns what Run returns after done, which has no next phase.
@@ -132,19 +132,18 @@ func (r *Reflector[T]) settle(ctx context.Context, done result) (time.Duration, 
 	if done.err == nil {
 		return done.pause, nil
 	}
+	if expired(done.err) {
+		// Routine, and neither success nor failure.
+		r.log.changed(ctx, r.health.expire(), nil)
+		return r.backoff.next(done.err), nil
+	}
+	r.backoff.attempt++
 	state, wait := StateFailing, time.Duration(0)
 	switch {
-	case expired(done.err):
-		// Routine, and neither success nor failure.
-		wait = r.backoff.fail(done.err)
-		r.log.changed(ctx, r.health.expire(), nil)
-		return wait, nil
 	case notFound(done.err):
 		state, wait = StateGone, r.backoff.gone(done.err)
-	case done.atOnce:
-		r.backoff.fail(done.err)
-	default:
-		wait = r.backoff.fail(done.err)
+	case !done.atOnce:
+		wait = r.backoff.next(done.err)
 	}
 	err := fmt.Errorf("%s: %w", done.op, done.err)
 	r.log.changed(ctx, r.health.fail(state, err), err)

@@ -60,6 +60,18 @@ func TestReflectorCase5SilentWatch(t *testing.T) {
 	}
 }
 
+// The watch that a streaming list has become has the time of a watch, too.
+func TestReflectorStreamGoesOnAsWatch(t *testing.T) {
+	run := runReflector(t, []string{"stream 20s ]10 hang", "watch *11 hang"}, informer.Options{}, 11*time.Minute)
+	if len(run.requests) < 2 || len(run.failures) > 0 {
+		t.Fatalf("requests are %v, failures %q; want a second watch and none", run.requests, run.failures)
+	}
+	took, asked := run.requests[1].at, time.Duration(*run.requests[0].opts.TimeoutSeconds)*time.Second
+	if took <= asked || took > asked+10*time.Second {
+		t.Errorf("a streaming list that asked for %v was given up after %v", asked, took)
+	}
+}
+
 // Case 6 (k8s#140890, #135895, calico#11114, kcp#4384; promise 8): a streaming
 // list that does not end is given up, and a plain list takes its place.
 func TestReflectorCase6StreamHangs(t *testing.T) {
@@ -93,6 +105,22 @@ func TestReflectorCase6StreamHangs(t *testing.T) {
 func TestReflectorRemembersSilence(t *testing.T) {
 	run := runReflector(t, []string{"stream hang", "list ]10", "watch 410", "list ]20", "watch hang"}, informer.Options{}, time.Minute)
 	wantEqual(t, "requests", run.texts(), "stream,list 0,watch 10,list >=10,watch 20", ",")
+}
+
+// A server that ends the watch in time but never the list ignores it, too.
+func TestReflectorRemembersCloseWithoutEnd(t *testing.T) {
+	run := runReflector(t, []string{"stream 1s", "list ]10", "watch 410", "list ]20", "watch hang"}, informer.Options{WatchTimeout: time.Second}, 10*time.Second)
+	wantEqual(t, "requests", run.texts()[:4], "stream,list 0,watch 10,list >=10", ",")
+	if run.requests[1].at != time.Second {
+		t.Errorf("requests are %v, want the list at once", run.requests)
+	}
+}
+
+// Promise 11: an expired version is no failure, but does not hide one either.
+func TestReflectorExpiredWhileFailing(t *testing.T) {
+	run := runReflector(t, []string{"list ]10", "watch 410", "list ? ]20", "watch 500", "watch 410", "list ? ]30", "watch hang"}, informer.Options{}, 4*time.Minute)
+	wantEqual(t, "statuses", run.statuses, "Listing v10 n0,Failing v20 n0 err,Failing v20 n0 err", ",")
+	wantEqual(t, "failures", run.failures, "watch 1", ",")
 }
 
 // Case 17 (k8s#87794, #90514, cilium#25551; promise 9): when a server has been
@@ -259,9 +287,9 @@ func TestReflectorSilenceAtAnUnreachedVersion(t *testing.T) {
 // Promise 20: a resource that is gone is a state of its own; it is asked for
 // slowly, what there was is kept, and it comes back by itself.
 func TestReflectorGone(t *testing.T) {
-	run := runReflector(t, []string{"stream +a@5 ]10 1m 404", "watch 404", "watch 404", "watch 404", "watch 31s ? +b@11 ? hang"}, informer.Options{}, 6*time.Minute)
+	run := runReflector(t, []string{"stream +a@5 ]10 1m 404", "watch 404", "watch 404", "watch 404", "watch 59s ? 1s ? +b@11 ? hang"}, informer.Options{}, 6*time.Minute)
 	wantEqual(t, "applied", run.applied, "[ ~a@5 ]10 +b@11", " ")
-	wantEqual(t, "statuses", run.statuses, "Gone v10 n1 err,Gone v10 n1 err,Gone v10 n1 err,Gone v10 n1 err,Watching v10 n1,Watching v11 n1", ",")
+	wantEqual(t, "statuses", run.statuses, "Gone v10 n1 err,Gone v10 n1 err,Gone v10 n1 err,Gone v10 n1 err,Gone v10 n1 err,Watching v10 n1,Watching v11 n1", ",")
 	for i, q := range run.requests[1:] {
 		gap := q.at - run.requests[i].at
 		if i > 0 && (gap < 15*time.Second || gap > 30*time.Second) {
@@ -309,6 +337,12 @@ func TestReflectorTerminal(t *testing.T) {
 func isWrongType(err error) bool {
 	_, ok := errors.AsType[*informer.WrongTypeError](err)
 	return ok
+}
+
+// Promise 12: an object that is repaired while a streaming list goes on.
+func TestReflectorRepairedInList(t *testing.T) {
+	run := runReflector(t, []string{"stream !a@5 !b@6 ~a@7 -b@8 ]10 ? hang"}, informer.Options{}, time.Minute)
+	wantEqual(t, "statuses", run.statuses, "Listing v n0 !a,Listing v n0 !a !b,Watching v10 n1", ",")
 }
 
 // Promise 12: a bad object is told of once, listed while it is bad, and costs

@@ -68,25 +68,35 @@ func TestReflectorCancelInPause(t *testing.T) {
 // An error of apply ends Run, wherever it comes; the context's own is none.
 func TestReflectorApplyError(t *testing.T) {
 	full := errors.New("disk full")
-	for _, at := range []string{"[", "~a@5", "]10", "+b@11", "*12", "!c@13"} {
-		synctest.Test(t, func(t *testing.T) {
-			script := newReflScript(t, []string{"stream +a@5 ]10 +b@11 *12 !c@13 hang"})
-			r, err := informer.NewReflector(script, func(ev informer.Event[reflObj]) error {
-				if reflText(ev) == at {
-					return full
+	tests := []struct {
+		script string
+		at     []string
+		sent   int
+	}{
+		{"stream +a@5 ]10 +b@11 *12 !c@13 hang", []string{"[", "~a@5", "]10", "+b@11", "*12", "!c@13"}, 1},
+		{"list +a@5 ]10", []string{"[", "+a@5", "]10"}, 2},
+	}
+	for _, tt := range tests {
+		for _, at := range tt.at {
+			synctest.Test(t, func(t *testing.T) {
+				script := newReflScript(t, []string{tt.script})
+				r, err := informer.NewReflector(script, func(ev informer.Event[reflObj]) error {
+					if reflText(ev) == at {
+						return full
+					}
+					return nil
+				}, informer.Options{})
+				if err != nil {
+					t.Fatal(err)
 				}
-				return nil
-			}, informer.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := r.Run(t.Context()); !errors.Is(err, full) {
-				t.Errorf("Run() = %v when apply failed at %s, want %v", err, at, full)
-			}
-			if s := r.Status(); !errors.Is(s.Err, full) || len(script.requests) != 1 {
-				t.Errorf("Status().Err = %v after %v, want %v after one request", s.Err, script.requests, full)
-			}
-		})
+				if err := r.Run(t.Context()); !errors.Is(err, full) {
+					t.Errorf("%s: Run() = %v when apply failed at %s, want %v", tt.script, err, at, full)
+				}
+				if s := r.Status(); !errors.Is(s.Err, full) || len(script.requests) != tt.sent {
+					t.Errorf("%s: Status().Err = %v after %v, want %v", tt.script, s.Err, script.requests, full)
+				}
+			})
+		}
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -151,9 +161,12 @@ func TestReflectorBackoff(t *testing.T) {
 		t.Errorf("%d pauses have %d values, want them random", len(run.failed), len(distinct))
 	}
 
-	run = runReflector(t, []string{"list ]10", "watch 500", "watch 29s 500", "watch *11 30s 500", "watch 500", "watch hang"},
-		informer.Options{}, 4*time.Minute)
-	wantEqual(t, "failures", run.failures, "watch 1,watch 2,watch 1,watch 2", ",")
+	run = runReflector(t, []string{"list ]10", "watch 500", "watch 29s 500", "watch *11 30s 500", "watch 30s 500", "watch 1m 500", "watch 500", "watch hang"},
+		informer.Options{}, 5*time.Minute)
+	wantEqual(t, "failures", run.failures, "watch 1,watch 2,watch 1,watch 2,watch 1,watch 2", ",")
+	if since := run.status.FailingSince; !since.IsZero() {
+		t.Errorf("it is failing since %v, want not", since)
+	}
 
 	run = runReflector(t, []string{"list ]10", "watch 3s 500"}, informer.Options{WatchTimeout: time.Second}, time.Minute)
 	wantEqual(t, "failures", run.failures, "", ",") // each is abandoned before it fails
@@ -212,6 +225,12 @@ level=INFO msg="informer state" name=pods state=Stopped version=11
 `
 	if out.String() != want {
 		t.Errorf("logged was\n%swant\n%s", out.String(), want)
+	}
+
+	out.Reset()
+	runReflector(t, []string{"stream long", "list hang"}, opts, time.Minute)
+	if n := out.Len(); n > 600 {
+		t.Errorf("%d bytes were logged of a long error", n)
 	}
 
 	out.Reset()

@@ -38,6 +38,7 @@ func (o reflObj) GetResourceVersion() string { return o.version }
 // The rest of a line is what the server does, in order:
 //
 //	+a@5 ~a@5 -a@5 !a@5  added, modified, deleted, bad object of version 5
+//	%a@5 $a              bad without a reason; a reason and no more
 //	*9 ]9 ]9/tok         bookmark; end; end of a page with continue token
 //	3s hang              wait; wait until the context ends
 //	?                    note the status
@@ -153,6 +154,10 @@ func reflEvent(step string) (ev informer.Event[reflObj], err error, ok bool) {
 	case '!':
 		ev = informer.Event[reflObj]{Type: informer.EventBad, Key: informer.KeyOf(obj), UID: obj.GetUID(), Version: version}
 		return ev, &informer.ObjectError{Key: ev.Key, Err: errors.New("bad bytes")}, true
+	case '%':
+		return informer.Event[reflObj]{Type: informer.EventBad, Key: informer.KeyOf(obj), Version: version}, nil, true
+	case '$':
+		return ev, fmt.Errorf("reading: %w", &informer.ObjectError{Key: informer.KeyOf(obj), Err: errors.New("bad bytes")}), true
 	case '*':
 		return informer.Event[reflObj]{Type: informer.EventBookmark, Version: body}, nil, true
 	case ']':
@@ -209,6 +214,7 @@ func reflError(name string) error {
 		"503":     apierrors.NewServiceUnavailable("starting"),
 		"gone":    apierrors.NewGone("gone"),
 		"invalid": apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil),
+		"long":    errors.New(strings.Repeat("body ", 1000)),
 		"decode":  errors.New("unexpected end of JSON input"),
 		"refused": &url.Error{Op: "Get", URL: "https://host/pods?continue=secret", Err: syscall.ECONNREFUSED},
 		"type":    &informer.WrongTypeError{Want: "*v1.Pod", Got: "*v1.Node"},

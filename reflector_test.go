@@ -146,6 +146,12 @@ func TestReflectorStream(t *testing.T) {
 		applied:  "[ ] +a@ [ ]",
 		requests: "stream,stream",
 	}, {
+		name:     "bad objects of which little is told (promise 12)",
+		script:   []string{"list %a@5 $b $ +c@6 ]10"},
+		applied:  "[ !a@5 !b@ +c@6 ]10",
+		requests: "stream,list 0,watch 10",
+		failures: "decode 0,decode 0,decode 0",
+	}, {
 		name:     "a watch resumes from the last event or bookmark",
 		script:   []string{"list ]10", "watch +a@11 2s", "watch *15 decode", "watch hang"},
 		applied:  "[ ]10 +a@11 *15",

@@ -35,8 +35,16 @@ func (q *watchRequest) deadline() time.Duration {
 }
 
 // lasted reports that the watch has been open for so long that whatever ended
-// it is no sign of trouble.
-func (q *watchRequest) lasted() bool { return q.age() >= min(settled, q.asked) }
+// it is no sign of trouble. The answered says that the server has said anything.
+// If not, the time may have gone by while a connection was tried, and it must
+// have been longer.
+func (q *watchRequest) lasted(answered bool) bool {
+	enough := quietSettled
+	if answered {
+		enough = settled
+	}
+	return q.age() >= min(enough, q.asked)
+}
 
 // watch runs a request that watches, from the phase *streaming or *watching.
 func (r *Reflector[T]) watch(ctx context.Context, at phase) result {
@@ -174,11 +182,15 @@ func (r *Reflector[T]) streamEnded(q *watchRequest, at *streaming, err error) re
 // watchEnded returns what follows a watch.
 func (r *Reflector[T]) watchEnded(ctx context.Context, q *watchRequest, at *watching, err error) result {
 	err = q.reason(err)
-	if q.lasted() {
+	ended := err == nil || errors.Is(err, errOverdue)
+	lasted := q.lasted(ended || at.heard)
+	if lasted {
 		r.backoff.reset()
 	}
-	if err == nil || errors.Is(err, errOverdue) {
+	if lasted || ended {
 		r.succeeded(ctx, StateWatching)
+	}
+	if ended {
 		return result{next: r.afterWatch(at), pause: watchPace - q.age()}
 	}
 	failed := result{op: opWatch, err: err}
