@@ -191,6 +191,9 @@ func (l *listDecoder[E, T]) member(name string) error {
 	var out any
 	switch name {
 	case "items":
+		if l.items { // what the first one said has been told
+			return errors.New("a second member \"items\"")
+		}
 		l.items = true
 		return l.each()
 	case "kind":

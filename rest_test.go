@@ -139,6 +139,7 @@ func TestRESTList(t *testing.T) {
 			[]string{"Added n/a uid=u-a v=5", "End v=9 next="}},
 		{"no items", `{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[]}`, []string{"End v=9 next="}},
 		{"null items", `{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":null}`, []string{"End v=9 next="}},
+		{"items twice", `{"items":[` + a + `],"items":[],"metadata":{"resourceVersion":"9"}}`, []string{"Added n/a uid=u-a v=5", "error informer: decode list of v1.Pod: a second…"}},
 		{"unknown members", `{"x":{"items":[1]},"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[]}`, []string{"End v=9 next="}},
 		{"no version", `{"kind":"PodList","metadata":{},"items":[` + a + `]}`,
 			[]string{"Added n/a uid=u-a v=5", "error informer: the list has no resource version"}},
