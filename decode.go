@@ -21,7 +21,7 @@ import (
 var errLeft = errors.New("informer: loop left")
 
 // decoder reads one response body, value by value. No more of the body is in
-// memory than the decoder's buffer, which is as long as the longest string.
+// memory than one object's bytes, in a buffer that is used again.
 type decoder struct {
 	ctx  context.Context // of the request, which ends with the decoder
 	json *jsontext.Decoder
@@ -98,6 +98,14 @@ func (d *decoder) explain(op string, err error) error {
 		return err
 	}
 	return fmt.Errorf("informer: decode %s of %s: %w", op, d.form.name, unexpectedEOF(err))
+}
+
+// statusError returns the error that a server means by status.
+func statusError(status metav1.Status) error {
+	if status.Message == "" {
+		status.Message = fmt.Sprintf("the server sent the status %q, reason %q, code %d", status.Status, status.Reason, status.Code)
+	}
+	return apierrors.FromObject(&status)
 }
 
 // partialObject is what is still wanted of an object that cannot be decoded.
@@ -191,6 +199,9 @@ func (l *listDecoder[E, T]) member(name string) error {
 	var out any
 	switch name {
 	case "items":
+		if l.items { // what the first one said has been told
+			return errors.New("a second member \"items\"")
+		}
 		l.items = true
 		return l.each()
 	case "kind":
@@ -223,7 +234,7 @@ func (l *listDecoder[E, T]) member(name string) error {
 // of E.
 func (l *listDecoder[E, T]) check() error {
 	if l.about.Kind == "Status" {
-		return apierrors.FromObject(&l.status)
+		return statusError(l.status)
 	}
 	if want := l.form.kind; want != "" && l.about.Kind != "" && l.about.Kind != want+"List" {
 		return &WrongTypeError{Want: l.form.name, Got: l.about.APIVersion + " " + l.about.Kind}
@@ -379,7 +390,7 @@ func (w *watchDecoder[E, T]) object(d *decoder, kind string) (ev Event[T], bad, 
 		var status metav1.Status
 		bad, err := d.value(&status)
 		if err = errors.Join(bad, err); err == nil {
-			err = apierrors.FromObject(&status)
+			err = statusError(status)
 		}
 		return ev, nil, err
 	}

@@ -144,7 +144,7 @@ func sameUnstructured(raw []byte) error {
 // TestDecodeAllKinds fills every kind of k8s.io/api at random, and compares.
 func TestDecodeAllKinds(t *testing.T) {
 	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), scheme.Codecs)
-	rounds := 4
+	rounds := 2
 	if testing.Short() {
 		rounds = 1
 	}

@@ -24,7 +24,7 @@ type RESTOptions struct {
 }
 
 // FromREST returns a source that decodes the answers of an API server itself,
-// in one pass from the response to a fresh object each: no body, list or page
+// from the response to one fresh object after the other: no body, list or page
 // is ever in memory as a whole, and one object that cannot be decoded is one
 // bad object. E is the type of the objects, T its pointer, which is inferred:
 //

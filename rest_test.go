@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -139,6 +142,8 @@ func TestRESTList(t *testing.T) {
 			[]string{"Added n/a uid=u-a v=5", "End v=9 next="}},
 		{"no items", `{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[]}`, []string{"End v=9 next="}},
 		{"null items", `{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":null}`, []string{"End v=9 next="}},
+		{"items twice", `{"items":[` + a + `],"items":[],"metadata":{"resourceVersion":"9"}}`, []string{"Added n/a uid=u-a v=5", "error informer: decode list of v1.Pod: a second…"}},
+		{"status without message", `{"kind":"Status","status":"Failure","code":500}`, []string{`error the server sent the status "Failure", reason "", code 500`}},
 		{"unknown members", `{"x":{"items":[1]},"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[]}`, []string{"End v=9 next="}},
 		{"no version", `{"kind":"PodList","metadata":{},"items":[` + a + `]}`,
 			[]string{"Added n/a uid=u-a v=5", "error informer: the list has no resource version"}},
@@ -248,6 +253,7 @@ func TestRESTWatch(t *testing.T) {
 		{"bookmark without version", frame("BOOKMARK", `{"metadata":{}}`) + frame("ADDED", a), []string{"Added n/a uid=u-a v=5"}},
 		{"end without version", frame("BOOKMARK", `{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}`), []string{"error informer: …"}},
 		{"error", frame("ADDED", a) + frame("ERROR", expired) + frame("ADDED", a), []string{"Added n/a uid=u-a v=5", "error old"}},
+		{"error without status", frame("ERROR", a), []string{"error the server sent the status …"}},
 		{"bad deletion with key", frame("DELETED", `{"metadata":{"name":"a","namespace":"n","uid":"u"},"spec":1}`),
 			[]string{"Deleted n/a uid=u v= exact=false"}},
 		{"bad deletion without key", frame("DELETED", `{"spec":1}`), []string{"Bad / uid= v="}},
@@ -461,4 +467,57 @@ func sourceErrors[T informer.Object](seq iter.Seq2[informer.Event[T], error]) (e
 		}
 	}
 	return errs
+}
+
+// TestRESTServer uses real connections: a list that is complete leaves its
+// connection for the next request, and a watch that is left, or whose context
+// ends, leaves no goroutine.
+func TestRESTServer(t *testing.T) {
+	var conns atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("watch") == "" {
+			_, _ = io.WriteString(w, podListJSON(strings.Repeat(podItem("a")+",", 5000)+podItem("b"))+"\n")
+			return
+		}
+		_, _ = io.WriteString(w, `{"type":"ADDED","object":`+podItem("a")+"}\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	cs, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, Transport: transport, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := informer.FromREST[corev1.Pod](cs.CoreV1().RESTClient(), podsGVR(), informer.RESTOptions{})
+	for range 3 {
+		if steps := sourceEvents(source.List(t.Context(), metav1.ListOptions{})); len(steps) != 5002 {
+			t.Fatalf("%d steps", len(steps))
+		}
+	}
+	if got := conns.Load(); got != 1 {
+		t.Errorf("three lists took %d connections, want 1", got)
+	}
+	for range source.Watch(t.Context(), metav1.ListOptions{}) {
+		break
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var steps []string
+	for ev, err := range source.Watch(ctx, metav1.ListOptions{}) {
+		steps = append(steps, sourceStep(ev, err))
+		cancel()
+	}
+	wantSteps(t, steps, "Added n/a uid=u-a v=5", "error context canceled")
+	for range source.List(t.Context(), metav1.ListOptions{}) {
+		break
+	}
 }
