@@ -357,30 +357,34 @@ func TestWorkQueue_MemoryComesBack(t *testing.T) {
 		}
 	}
 	for left, burst := range map[int]int{0: 1_000_000, 1000: 100_000, 30_000: 100_000} {
-		base := liveHeap()
-		fresh := newQueue(t, informer.QueueOptions[int]{})
-		fill(fresh, 0, left)
-		want := liveHeap() - base
+		synctest.Test(t, func(t *testing.T) {
+			base := liveHeap()
+			fresh := newQueue(t, informer.QueueOptions[int]{})
+			fill(fresh, 0, left)
+			want := liveHeap() - base
 
-		base = liveHeap()
-		q := newQueue(t, informer.QueueOptions[int]{})
-		fill(q, 0, burst)
-		full := liveHeap() - base
-		lease := leaseNow(t, q) // stays open, and must survive
-		for i := left + 1; i < burst; i++ {
-			q.Cancel(i)
-		}
-		if !lease.Done() {
-			t.Errorf("the lease of %d is lost", lease.Key)
-		}
-		got := liveHeap() - base
-		if got > 2*want+16<<10 {
-			t.Errorf("%d of %d left: holds %d B, want at most twice %d B (%d B when full)", left, burst, got, want, full)
-		}
-		if err := informer.ValidateQueue(q); err != nil {
-			t.Error(err)
-		}
-		runtime.KeepAlive(fresh)
+			base = liveHeap()
+			q := newQueue(t, informer.QueueOptions[int]{})
+			fill(q, 0, burst)
+			full := liveHeap() - base
+			lease := leaseNow(t, q) // stays open, and must survive
+			for i := left + 1; i < burst; i++ {
+				q.Cancel(i)
+			}
+			<-time.After(2 * time.Second)
+			synctest.Wait()
+			if err := informer.ValidateQueue(q); err != nil {
+				t.Error(err)
+			}
+			if !lease.Done() {
+				t.Errorf("the lease of %d is lost", lease.Key)
+			}
+			got := liveHeap() - base
+			if got > 2*want+16<<10 {
+				t.Errorf("%d of %d left: holds %d B, want at most twice %d B (%d B when full)", left, burst, got, want, full)
+			}
+			runtime.KeepAlive(fresh)
+		})
 	}
 }
 
