@@ -2,13 +2,6 @@ package informer
 
 import "fmt"
 
-// QueueSizes tells what a queue holds room for.
-func QueueSizes[K comparable](q *WorkQueue[K]) (slots, cells, delays int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return cap(q.keys.slots), len(q.keys.cells), cap(q.delays.elems)
-}
-
 // QueueWaiting tells how many calls wait in Get.
 func QueueWaiting[K comparable](q *WorkQueue[K]) int {
 	q.mu.Lock()

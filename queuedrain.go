@@ -9,7 +9,8 @@ import (
 // are refused, keys that are ready are still leased, to those who call Get or
 // Run, and leases are waited for. What was delayed, or is added again or retried
 // by a lease that was open, is not leased any more. Drain returns these keys:
-// they are the caller's to care for.
+// they are the caller's to care for. (What the limiter remembers of them stays
+// until it expires.)
 //
 // When ctx ends before, Drain returns the keys that were still ready as well,
 // and an error that wraps the cause and tells how many keys were still leased.
