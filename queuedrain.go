@@ -32,6 +32,7 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	case <-q.settled:
 	case <-ctx.Done():
 	}
+	cause := context.Cause(ctx)
 
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -42,7 +43,7 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	}
 	if !q.hasSettled() {
 		err = fmt.Errorf("informer: queue %s: drain: %d keys still leased, %d ready: %w",
-			q.name, q.leased, q.line.len, context.Cause(ctx))
+			q.name, q.leased, q.line.len, cause)
 		if q.drains > 0 {
 			return nil, err
 		}
