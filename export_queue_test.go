@@ -2,13 +2,6 @@ package informer
 
 import "fmt"
 
-// QueueSizes tells what a queue holds room for.
-func QueueSizes[K comparable](q *WorkQueue[K]) (slots, cells, delays int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return cap(q.keys.slots), len(q.keys.cells), cap(q.delays.elems)
-}
-
 // QueueWaiting tells how many calls wait in Get.
 func QueueWaiting[K comparable](q *WorkQueue[K]) int {
 	q.mu.Lock()
@@ -64,10 +57,14 @@ func (s *Slab) Remove(hash uint32, key int) bool {
 	return true
 }
 
-func (s *Slab) Validate() error { return s.s.validate() }
+func (s *Slab) Validate() error {
+	if s.s.sparse() {
+		return fmt.Errorf("%d keys in room for %d", s.s.used, cap(s.s.slots))
+	}
+	return s.s.validate()
+}
 
-// validate checks that cells and slots agree, and that there is not too much
-// room.
+// validate checks that cells and slots agree.
 func (s *slab[K, V]) validate() error {
 	filed := map[uint32]bool{}
 	for _, c := range s.cells {
@@ -95,9 +92,6 @@ func (s *slab[K, V]) validate() error {
 	if free+s.used != len(s.slots) {
 		return fmt.Errorf("%d slots free and %d used, want %d in all", free, s.used, len(s.slots))
 	}
-	if s.sparse() {
-		return fmt.Errorf("%d keys in room for %d", s.used, cap(s.slots))
-	}
 	return nil
 }
 
@@ -107,6 +101,9 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 	defer q.mu.Unlock()
 	if err := q.keys.validate(); err != nil {
 		return err
+	}
+	if q.keys.sparse() && !q.shrinking {
+		return fmt.Errorf("%d keys in room for %d, for ever", q.keys.used, cap(q.keys.slots))
 	}
 	if err := q.validateLineLocked(); err != nil {
 		return err
@@ -188,9 +185,6 @@ func (q *WorkQueue[K]) validateDelaysLocked() error {
 	}
 	if q.stage == queueOpen && len(q.delays.elems) > 0 && q.delays.elems[0].at < q.timerAt {
 		return fmt.Errorf("the timer is set to %d, the first delay ends at %d", q.timerAt, q.delays.elems[0].at)
-	}
-	if room := lessRoom(len(q.delays.elems), cap(q.delays.elems)); room != cap(q.delays.elems) {
-		return fmt.Errorf("%d delays in room for %d", len(q.delays.elems), cap(q.delays.elems))
 	}
 	return nil
 }

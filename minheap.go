@@ -2,8 +2,7 @@ package informer
 
 // A minHeap gives its least element first. Each node has four children, which
 // makes it flat: fewer steps, and those within a cache line or two. It tells
-// where each element is, so that any of them can be removed. It gives memory
-// back.
+// where each element is, so that any of them can be removed.
 type minHeap[E any] struct {
 	elems []E
 	less  func(a, b E) bool   // the order
@@ -34,10 +33,14 @@ func (h *minHeap[E]) remove(i int) E {
 	if i != last && !h.up(i, elem) {
 		h.down(i, elem)
 	}
-	if room := lessRoom(last, cap(h.elems)); room != cap(h.elems) {
+	return gone
+}
+
+// shrink gives memory back if that is worth it.
+func (h *minHeap[E]) shrink() {
+	if room := lessRoom(len(h.elems), cap(h.elems)); room != cap(h.elems) {
 		h.elems = append(make([]E, 0, room), h.elems...)
 	}
-	return gone
 }
 
 // up puts elem at i, or at the ancestor of i where it belongs, and reports

@@ -9,7 +9,8 @@ import (
 // are refused, keys that are ready are still leased, to those who call Get or
 // Run, and leases are waited for. What was delayed, or is added again or retried
 // by a lease that was open, is not leased any more. Drain returns these keys:
-// they are the caller's to care for.
+// they are the caller's to care for. (What the limiter remembers of them stays
+// until it expires.)
 //
 // When ctx ends before, Drain returns the keys that were still ready as well,
 // and an error that wraps the cause and tells how many keys were still leased.
@@ -31,6 +32,7 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	case <-q.settled:
 	case <-ctx.Done():
 	}
+	cause := context.Cause(ctx)
 
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -41,7 +43,7 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	}
 	if !q.hasSettled() {
 		err = fmt.Errorf("informer: queue %s: drain: %d keys still leased, %d ready: %w",
-			q.name, q.leased, q.line.len, context.Cause(ctx))
+			q.name, q.leased, q.line.len, cause)
 		if q.drains > 0 {
 			return nil, err
 		}

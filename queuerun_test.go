@@ -151,11 +151,16 @@ func TestWorkQueue_CancelledRun(t *testing.T) {
 		if reported.Load() != 0 || q.Len() != 3 {
 			t.Errorf("%d errors, %d keys, want none and 3", reported.Load(), q.Len())
 		}
-		lease := leaseNow(t, q)
-		if lease.Attempt != 1 || !q.Add("d") {
-			t.Errorf("Attempt = %d, want 1; or the queue is not open", lease.Attempt)
+		for range 3 {
+			lease := leaseNow(t, q)
+			if lease.Attempt != 1 {
+				t.Errorf("%s: Attempt = %d, want 1", lease.Key, lease.Attempt)
+			}
+			lease.Done()
 		}
-		lease.Done()
+		if !q.Add("d") {
+			t.Error("the queue is not open")
+		}
 		// And another Run goes on.
 		stop = startQueue(t, q, 1, func(context.Context, string) error { return nil })
 		synctest.Wait()

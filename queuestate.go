@@ -79,6 +79,9 @@ const (
 	noTimer = int64(math.MaxInt64) // later than any due time
 )
 
+// shrinkDelay is how long memory is kept that is not needed any more.
+const shrinkDelay = time.Second
+
 // promoteBatch is how many due keys are made ready under one lock.
 const promoteBatch = 256
 
@@ -213,16 +216,30 @@ func (q *WorkQueue[K]) unlinkLocked(w *work) {
 	q.line.len--
 }
 
-// dropLocked forgets the key in slot, which is neither pending nor leased. It
-// may renumber all slots. The caller holds mu.
+// dropLocked forgets the key in slot, which is neither pending nor leased. If
+// that leaves much room, shrink runs soon: not now, or a queue that fills and
+// empties all the time would do little else than grow and shrink. The caller
+// holds mu.
 func (q *WorkQueue[K]) dropLocked(slot uint32) {
 	q.keys.remove(slot)
+	if !q.shrinking && q.keys.sparse() {
+		q.shrinking = true
+		time.AfterFunc(shrinkDelay, q.shrink)
+	}
+}
+
+// shrink gives memory back.
+func (q *WorkQueue[K]) shrink() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.shrinking = false
 	q.shrinkLocked()
 }
 
 // shrinkLocked gives memory back if that is worth it, and then renumbers all
 // slots. The caller holds mu.
 func (q *WorkQueue[K]) shrinkLocked() {
+	q.delays.shrink()
 	if !q.keys.sparse() {
 		return
 	}

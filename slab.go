@@ -92,7 +92,7 @@ func (s *slab[K, V]) put(hash uint32, key K) uint32 {
 	return slot
 }
 
-// remove frees a slot. The caller then asks sparse.
+// remove frees a slot. It keeps the room: see sparse.
 func (s *slab[K, V]) remove(slot uint32) {
 	at := &s.slots[slot]
 	s.unfile(at.hash, slot)

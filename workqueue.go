@@ -32,7 +32,7 @@ import (
 //
 // A WorkQueue is made by [NewWorkQueue]. All methods may be called from any
 // goroutine. A queue has no goroutine of its own, and memory that a burst took
-// is given back as the queue gets shorter.
+// is given back within a second or so after it.
 type WorkQueue[K comparable] struct {
 	name         string
 	limiter      RateLimiter[K]
@@ -64,6 +64,8 @@ type WorkQueue[K comparable] struct {
 
 	waiting int  // calls that wait in Get
 	waking  bool // one of them has been woken, and has not locked mu since
+
+	shrinking bool // shrink will run
 
 	timer   *time.Timer // runs promote; nil until a key is delayed
 	timerAt int64       // when it will; noTimer if it will not

@@ -1,10 +1,10 @@
 package informer_test
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,13 +35,16 @@ func BenchmarkWorkQueue_AddGetDone(b *testing.B) {
 	}
 }
 
-// benchPipe lets producers add n keys in all, and consumers work them off.
+// benchPipe lets producers add b.N keys in all, and consumers work them off. No
+// key is added twice, and at most 512 wait, so that every add is a lease.
 func benchPipe(b *testing.B, producers, consumers int) {
 	q := newQueue(b, informer.QueueOptions[informer.Key]{})
-	keys := benchKeys(1000 * producers)
-	ctx, stop := context.WithCancel(b.Context())
-	defer stop()
+	keys := benchKeys(1024)
+	var added, done atomic.Int64
 	var consuming, producing sync.WaitGroup
+	ctx := b.Context()
+	b.ReportAllocs()
+	b.ResetTimer()
 	for range consumers {
 		consuming.Go(func() {
 			for {
@@ -50,16 +53,21 @@ func benchPipe(b *testing.B, producers, consumers int) {
 					return
 				}
 				lease.Done()
+				done.Add(1)
 			}
 		})
 	}
-	b.ReportAllocs()
-	b.ResetTimer()
-	for p := range producers {
+	for range producers {
 		producing.Go(func() {
-			mine := keys[1000*p : 1000*(p+1)]
-			for i := range b.N / producers {
-				q.Add(mine[i%len(mine)])
+			for {
+				n := added.Add(1)
+				if n > int64(b.N) {
+					return
+				}
+				for n-done.Load() > 512 {
+					runtime.Gosched()
+				}
+				q.Add(keys[n%1024])
 			}
 		})
 	}
@@ -118,16 +126,16 @@ func BenchmarkWorkQueue_AddAfter(b *testing.B) {
 	})
 }
 
+// BenchmarkWorkQueue_AddLimited adds by the limiter, and makes it forget.
 func BenchmarkWorkQueue_AddLimited(b *testing.B) {
 	q := newQueue(b, informer.QueueOptions[informer.Key]{
-		Limiter: informer.ExponentialLimiter[informer.Key](time.Nanosecond, time.Nanosecond),
+		Limiter: informer.ExponentialLimiter[informer.Key](time.Hour, time.Hour),
 	})
-	keys, ctx, i := benchKeys(1000), b.Context(), 0
+	keys, i := benchKeys(1000), 0
 	b.ReportAllocs()
 	for b.Loop() {
 		q.AddLimited(keys[i%len(keys)])
-		lease, _ := q.Get(ctx)
-		lease.Done()
+		q.Cancel(keys[i%len(keys)])
 		i++
 	}
 }

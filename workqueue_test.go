@@ -319,6 +319,71 @@ func TestWorkQueue_BatonPassed(t *testing.T) {
 	})
 }
 
+// TestWorkQueue_AllWoken (promise 25): keys that become ready under one lock wake
+// as many who wait, one after the other.
+func TestWorkQueue_AllWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, informer.QueueOptions[int]{})
+		var got atomic.Int64
+		for i := range 10 {
+			go func() {
+				if _, err := q.Get(t.Context()); err == nil {
+					got.Add(1)
+				}
+			}()
+			q.AddAfter(i, time.Second)
+		}
+		<-time.After(time.Second)
+		synctest.Wait()
+		if got.Load() != 10 {
+			t.Errorf("%d of 10 calls got a key", got.Load())
+		}
+	})
+}
+
+// TestWorkQueue_WokenGivesUp (promise 25): if the context of the call that is
+// woken ends at that moment, the next one is woken.
+func TestWorkQueue_WokenGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for i := range 300 {
+			q := newQueue(t, informer.QueueOptions[int]{})
+			ctx, stop := context.WithCancel(t.Context())
+			for _, ctx := range []context.Context{ctx, t.Context()} {
+				go func() { _, _ = q.Get(ctx) }()
+				synctest.Wait()
+			}
+			q.Add(i)
+			stop()
+			synctest.Wait()
+			if err := informer.ValidateQueue(q); err != nil {
+				t.Fatal(err)
+			}
+			q.Add(i + 1) // for the second, if the first got a key
+			synctest.Wait()
+		}
+	})
+}
+
+// TestWorkQueue_DrainWakesAll (promise 24): all who wait in Get are told.
+func TestWorkQueue_DrainWakesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, informer.QueueOptions[int]{})
+		for range 10 {
+			go func() {
+				if _, err := q.Get(t.Context()); !errors.Is(err, informer.ErrStopped) {
+					t.Errorf("Get() = %v, want ErrStopped", err)
+				}
+			}()
+		}
+		synctest.Wait()
+		drainEmpty(t, q)
+		synctest.Wait()
+		if n := informer.QueueWaiting(q); n > 0 {
+			t.Errorf("%d of 10 calls still wait", n)
+		}
+	})
+}
+
 // TestWorkQueue_IdleHasNoGoroutine: promise 25.
 func TestWorkQueue_IdleHasNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
@@ -347,41 +412,44 @@ func liveHeap() int64 {
 // TestWorkQueue_MemoryComesBack (promise 30): after a burst of a million keys, a
 // queue holds at most twice what a fresh one with the same content does.
 func TestWorkQueue_MemoryComesBack(t *testing.T) {
-	const burst = 1_000_000
 	fill := func(q *informer.WorkQueue[int], from, to int) {
 		for i := from; i < to; i++ {
-			if i%2 == 0 {
+			if i%10 > 0 {
 				q.Add(i)
 			} else {
 				q.AddAfter(i, time.Hour)
 			}
 		}
 	}
-	for _, left := range []int{0, 1000, 100_000} {
-		base := liveHeap()
-		fresh := newQueue(t, informer.QueueOptions[int]{})
-		fill(fresh, 0, left)
-		want := liveHeap() - base
+	for left, burst := range map[int]int{0: 1_000_000, 1000: 100_000, 30_000: 100_000} {
+		synctest.Test(t, func(t *testing.T) {
+			base := liveHeap()
+			fresh := newQueue(t, informer.QueueOptions[int]{})
+			fill(fresh, 0, left)
+			want := liveHeap() - base
 
-		base = liveHeap()
-		q := newQueue(t, informer.QueueOptions[int]{})
-		fill(q, 0, burst)
-		full := liveHeap() - base
-		lease := leaseNow(t, q) // stays open, and must survive
-		for i := left + 1; i < burst; i++ {
-			q.Cancel(i)
-		}
-		if !lease.Done() {
-			t.Errorf("the lease of %d is lost", lease.Key)
-		}
-		got := liveHeap() - base
-		if got > 2*want+16<<10 {
-			t.Errorf("%d left: holds %d B, want at most twice %d B (%d B when full)", left, got, want, full)
-		}
-		if err := informer.ValidateQueue(q); err != nil {
-			t.Error(err)
-		}
-		runtime.KeepAlive(fresh)
+			base = liveHeap()
+			q := newQueue(t, informer.QueueOptions[int]{})
+			fill(q, 0, burst)
+			full := liveHeap() - base
+			lease := leaseNow(t, q) // stays open, and must survive
+			for i := left + 1; i < burst; i++ {
+				q.Cancel(i)
+			}
+			<-time.After(2 * time.Second)
+			synctest.Wait()
+			if err := informer.ValidateQueue(q); err != nil {
+				t.Error(err)
+			}
+			if !lease.Done() {
+				t.Errorf("the lease of %d is lost", lease.Key)
+			}
+			got := liveHeap() - base
+			if got > 2*want+16<<10 {
+				t.Errorf("%d of %d left: holds %d B, want at most twice %d B (%d B when full)", left, burst, got, want, full)
+			}
+			runtime.KeepAlive(fresh)
+		})
 	}
 }
 

@@ -1,0 +1,141 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-99a027e8/informer"
+)
+
+// Run calls a function for each key that is added, and again if it fails.
+func ExampleWorkQueue_Run() {
+	queue, err := informer.NewWorkQueue(informer.QueueOptions[string]{
+		OnError: func(key string, err error) { fmt.Println(key, "failed:", err) },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	queue.Add("web")
+	queue.Add("web") // is the same work
+
+	ctx, stop := context.WithCancel(context.Background())
+	attempts := 0
+	err = queue.Run(ctx, 1, func(ctx context.Context, key string) error {
+		attempts++
+		if attempts == 1 {
+			return errors.New("conflict")
+		}
+		fmt.Println(key, "is done after", attempts, "attempts")
+		stop()
+		return nil
+	})
+	fmt.Println("run:", err)
+	// Output:
+	// web failed: conflict
+	// web is done after 2 attempts
+	// run: <nil>
+}
+
+// A loop of one's own leases keys and finishes the leases.
+func ExampleWorkQueue_Get() {
+	queue, err := informer.NewWorkQueue(informer.QueueOptions[int]{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	queue.Add(7)
+
+	lease, err := queue.Get(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	queue.Add(7) // while 7 is leased: it waits for the lease to end
+	fmt.Println("attempt", lease.Attempt, "at", lease.Key)
+	fmt.Println(lease.Retry(errors.New("not yet")), lease.Done())
+
+	lease, _ = queue.Get(context.Background())
+	fmt.Println("attempt", lease.Attempt, "at", lease.Key)
+	fmt.Println(lease.Done(), queue.Len())
+	// Output:
+	// attempt 1 at 7
+	// true false
+	// attempt 2 at 7
+	// true 0
+}
+
+// A key is pending at most once: a delay can be made shorter, set or ended.
+func ExampleWorkQueue_Reschedule() {
+	queue, err := informer.NewWorkQueue(informer.QueueOptions[string]{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	queue.AddAfter("web", time.Hour)
+	queue.AddAfter("web", time.Minute)   // earlier: counts
+	queue.AddAfter("web", 5*time.Minute) // later: does not
+	queue.Reschedule("web", time.Hour)   // counts, whatever was before
+	fmt.Println(queue.Len(), queue.Cancel("web"), queue.Len())
+	// Output:
+	// 1 true 0
+}
+
+// Drain works off what is ready, and returns the rest.
+func ExampleWorkQueue_Drain() {
+	queue, err := informer.NewWorkQueue(informer.QueueOptions[string]{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ran := make(chan error)
+	go func() {
+		ran <- queue.Run(context.Background(), 1, func(ctx context.Context, key string) error {
+			fmt.Println("worked off:", key)
+			return nil
+		})
+	}()
+	queue.Add("ready")
+	queue.AddAfter("delayed", time.Hour)
+
+	rest, err := queue.Drain(context.Background())
+	fmt.Println("rest:", rest, err)
+	fmt.Println("add:", queue.Add("late"))
+	fmt.Println("run:", <-ran)
+	// Output:
+	// worked off: ready
+	// rest: [delayed] <nil>
+	// add: false
+	// run: <nil>
+}
+
+// An error can ask for a retry at a certain time.
+func ExampleRetryAfter() {
+	busy := errors.New("server is busy")
+	err := informer.RetryAfter(30*time.Second, busy)
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, busy))
+	// Output:
+	// server is busy (retry after 30s)
+	// true
+}
+
+// An error can say that no retry would help.
+func ExampleTerminal() {
+	queue, err := informer.NewWorkQueue(informer.QueueOptions[string]{
+		OnError: func(key string, err error) { fmt.Println(key, "failed:", err) },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	queue.Add("web")
+	lease, _ := queue.Get(context.Background())
+	lease.Retry(informer.Terminal(errors.New("no such image")))
+	fmt.Println("pending:", queue.Len())
+	// Output:
+	// web failed: no such image (not retried)
+	// pending: 0
+}
