@@ -55,6 +55,8 @@ type Options struct {
 const (
 	defaultBookmarkInterval = time.Minute
 	defaultHistory          = 4096
+	maxIdle                 = 64       // connections that a client keeps
+	readBuffer              = 64 << 10 // bytes; of a pipe it is the unit of transfer
 )
 
 func (o Options) withDefaults() (Options, error) {
@@ -106,7 +108,9 @@ func NewServer(opts Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: opts, known: known, store: newStore(opts.History), requests: &requestLog{limit: opts.Record},
-		transport: &http.Transport{DisableCompression: true},
+		transport: &http.Transport{
+			DisableCompression: true, MaxIdleConnsPerHost: maxIdle, ReadBufferSize: readBuffer,
+		},
 	}
 	if err := s.addNamespaces("default", "kube-node-lease", "kube-public", "kube-system"); err != nil {
 		return nil, err
@@ -203,7 +207,7 @@ func (s *Server) Version() string { return formatVersion(s.store.current()) }
 func (s *Server) Compact() { s.store.compact() }
 
 // Requests returns the last requests in the order in which they came, as many
-// as Options.Record says.
+// as Options.Record says. Their maps are not to be changed.
 func (s *Server) Requests() []Request { return s.requests.all() }
 
 // serve answers a request that nobody intercepts.
@@ -216,15 +220,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	verb := t.verb(r.Method)
+	if verb == "list" {
+		s.serveList(w, r, t) // or a watch
+		return
+	}
 	if verb == "" || !t.resource.allows(verb) {
 		if verb == "" {
 			verb = r.Method
 		}
 		writeError(w, apierrors.NewMethodNotSupported(t.resource.groupResource(), verb))
-		return
-	}
-	if verb == "list" {
-		s.serveList(w, r, t)
 		return
 	}
 	v, err := viewOf(r, t.resource, verb == "deletecollection")

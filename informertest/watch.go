@@ -62,10 +62,6 @@ func newWatchQuery(opts internalversion.ListOptions, res *Resource, current int6
 }
 
 func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, t target, opts internalversion.ListOptions, sel selection) {
-	if !t.resource.allows("watch") {
-		writeError(w, apierrors.NewMethodNotSupported(t.resource.groupResource(), "watch"))
-		return
-	}
 	v, err := viewOf(r, t.resource, false)
 	if err != nil {
 		writeError(w, err)

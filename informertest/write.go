@@ -132,15 +132,19 @@ func (w writer) prepareCreate(t target, obj *object) {
 	if res.Status && !res.noGeneration {
 		obj.SetGeneration(1)
 	}
-	if w.whole && obj.Object["status"] != nil || res.keepsStatus || !res.Status {
+	given, _ := obj.Object["status"].(map[string]any)
+	if w.whole && len(given) > 0 || res.keepsStatus || !res.Status {
 		return
 	}
-	delete(obj.Object, "status")
 	switch {
 	case res.is("namespaces"):
 		obj.Object["status"] = map[string]any{"phase": "Active"}
 	case res.is("pods"), res.is("persistentvolumeclaims"), res.is("persistentvolumes"):
 		obj.Object["status"] = map[string]any{"phase": "Pending"}
+	case res.builtin:
+		obj.Object["status"] = map[string]any{}
+	default:
+		delete(obj.Object, "status")
 	}
 }
 

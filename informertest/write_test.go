@@ -89,7 +89,11 @@ func TestCreateRefused(t *testing.T) {
 			message   string
 		}{
 			{configMaps, `{`, 400, "BadRequest", ""},
-			{configMaps, `{"metadata":7}`, 400, "BadRequest", ""},
+			{configMaps, `{"metadata":7}`, 400, "BadRequest", "metadata is not an object"},
+			{configMaps, `null`, 400, "BadRequest", "it is null"},
+			{configMaps, `{"metadata":{"name":7}}`, 400, "BadRequest", "cannot be handled as a ConfigMap"},
+			{configMaps, `{"data":{"a":7}}`, 400, "BadRequest", "cannot be handled as a ConfigMap"},
+			{widgetsPath, `{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"ownerReferences":[7]}}`, 400, "BadRequest", "cannot be handled as a Widget"},
 			{configMaps, `{"kind":"Pod","metadata":{"name":"a"}}`, 400, "BadRequest", "cannot be handled as a ConfigMap"},
 			{configMaps, `{"apiVersion":"v2","metadata":{"name":"a"}}`, 400, "BadRequest", "the API version in the data (v2) does not match the expected API version (v1)"},
 			{configMaps, `{"metadata":{"name":"a","namespace":"other"}}`, 400, "BadRequest", "the namespace of the provided object does not match the namespace sent on the request"},
@@ -216,8 +220,8 @@ func TestStatusSubresource(t *testing.T) {
 		if at(pod.body, "status", "phase") != "Pending" {
 			t.Errorf("pod = %s, want phase Pending", pod.text)
 		}
-		node := wantCode(t, ask(t, srv, "POST", "/api/v1/nodes", `{"metadata":{"name":"n"},"status":{"phase":"x"}}`), 201)
-		if at(node.body, "status", "phase") != "x" {
+		node := wantCode(t, ask(t, srv, "POST", "/api/v1/nodes", `{"metadata":{"name":"n"},"status":{"phase":"x"},"bogus":1}`), 201)
+		if at(node.body, "status", "phase") != "x" || node.body["bogus"] != nil {
 			t.Errorf("node = %s, want its status kept", node.text)
 		}
 		// What is written directly is written as it is.
