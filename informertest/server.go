@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
@@ -215,7 +218,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	t, ok := s.known.parsePath(r.URL.Path)
 	if !ok {
 		if !s.serveDiscovery(w, r.URL.Path) {
-			http.Error(w, "404 page not found", http.StatusNotFound)
+			s.serveNotFound(w, r)
 		}
 		return
 	}
@@ -225,10 +228,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if verb == "" || !t.resource.allows(verb) {
-		if verb == "" {
-			verb = r.Method
-		}
-		writeError(w, apierrors.NewMethodNotSupported(t.resource.groupResource(), verb))
+		writeError(w, apierrors.NewGenericServerResponse(
+			http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "", "", 0, false))
 		return
 	}
 	v, err := viewOf(r, t.resource, verb == "deletecollection")
@@ -237,6 +238,21 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.serveObject(w, r, t, v, verb)
+}
+
+// serveNotFound answers what there is no handler for: as a real server does,
+// in two ways, for known groups and for unknown ones.
+func (s *Server) serveNotFound(w http.ResponseWriter, r *http.Request) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	known := parts[0] == "api" || len(parts) > 2 && parts[0] == "apis" && slices.ContainsFunc(s.known, func(res *Resource) bool {
+		return res.Group == parts[1] && res.Version == parts[2]
+	})
+	if !known {
+		http.Error(w, "404 page not found", http.StatusNotFound)
+		return
+	}
+	writeError(w, apierrors.NewGenericServerResponse(
+		http.StatusNotFound, r.Method, schema.GroupResource{}, "", "", 0, false))
 }
 
 func (s *Server) serveObject(w http.ResponseWriter, r *http.Request, t target, v view, verb string) {
@@ -259,7 +275,7 @@ func (s *Server) serveObject(w http.ResponseWriter, r *http.Request, t target, v
 func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, t target, v view) {
 	version, bad := parseVersion(r.URL.Query().Get("resourceVersion"))
 	if bad != nil {
-		writeError(w, apierrors.NewInternalError(bad))
+		writeError(w, bad)
 		return
 	}
 	if err := s.store.waitFor(r.Context(), version); err != nil {

@@ -12,8 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -46,11 +44,10 @@ type watchQuery struct {
 	from      int64 // the version after which changes are told; 0 for now
 }
 
-func newWatchQuery(opts internalversion.ListOptions, res *Resource, current int64) (watchQuery, error) {
+func newWatchQuery(opts internalversion.ListOptions, current int64) (watchQuery, error) {
 	version, bad := parseVersion(opts.ResourceVersion)
 	if bad != nil {
-		kind := schema.GroupKind{Group: res.Group, Kind: res.Name}
-		return watchQuery{}, apierrors.NewInvalid(kind, "", field.ErrorList{bad})
+		return watchQuery{}, bad
 	}
 	if opts.SendInitialEvents == nil || !*opts.SendInitialEvents {
 		return watchQuery{from: version}, nil
@@ -67,7 +64,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, t target, op
 		writeError(w, err)
 		return
 	}
-	q, err := newWatchQuery(opts, t.resource, s.store.current())
+	q, err := newWatchQuery(opts, s.store.current())
 	if err != nil {
 		writeError(w, err)
 		return
