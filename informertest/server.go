@@ -19,8 +19,9 @@ import (
 // Options tunes a [Server]. The zero value is ready to use.
 type Options struct {
 	// BookmarkInterval is the time between two bookmarks of a watch that asked
-	// for them. One that would say nothing new is left out; another one comes
-	// two seconds before a watch ends by its timeout.
+	// for them. As long as nothing is written after the start of the watch they
+	// are left out; another one comes two seconds before a watch ends by its
+	// timeout.
 	//
 	// Default: 1min.
 	BookmarkInterval time.Duration
