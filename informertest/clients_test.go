@@ -68,6 +68,16 @@ func TestTypedClient(t *testing.T) {
 		if _, err := client.Get(ctx, "d", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("Get = %v, want not found", err)
 		}
+		same, err := clientsetFor(t, srv).CoreV1().Pods("default").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same, err = clientsetFor(t, srv).CoreV1().Pods("default").Update(ctx, same, metav1.UpdateOptions{}); err != nil || same.ResourceVersion != srv.Version() {
+			t.Errorf("Update that changes nothing = %v, %v", same, err)
+		}
+		if version := update(t, srv, same); version != same.ResourceVersion {
+			t.Errorf("direct Update that changes nothing = %s, want %s", version, same.ResourceVersion)
+		}
 		if _, err := client.Apply(ctx, nil, metav1.ApplyOptions{}); err == nil {
 			t.Error("Apply = nil, want an error")
 		}
@@ -249,7 +259,7 @@ func TestLeaderElection(t *testing.T) {
 			t.Fatalf("leader = %s", got)
 		}
 		stopTwo := elect("two")
-		pass(time.Hour)
+		pass(10 * time.Minute)
 		if len(leaders) != 0 {
 			t.Error("two leaders at a time")
 		}

@@ -42,12 +42,23 @@ func (w writer) deleteLocked(old *record, opts metav1.DeleteOptions) (last *reco
 		}
 	}
 	grace := graceOf(old.resource, obj, opts)
-	if grace == 0 && len(obj.GetFinalizers()) == 0 {
-		w.removeLocked(old)
-		return old, true, nil
+	gone = grace == 0 && len(obj.GetFinalizers()) == 0
+	last = old
+	if !gone || old.resource.is("pods") {
+		// A pod is marked before it goes, however fast.
+		last, err = w.markLocked(old, obj, grace)
 	}
+	if gone && err == nil {
+		w.removeLocked(last)
+	}
+	return last, gone, err
+}
+
+// markLocked stores that an object is to be deleted, unless that is known. obj
+// is the content of old.
+func (w writer) markLocked(old *record, obj *object, grace int64) (*record, error) {
 	if was := obj.GetDeletionGracePeriodSeconds(); obj.GetDeletionTimestamp() != nil && (was == nil || *was <= grace) {
-		return old, false, nil
+		return old, nil
 	}
 	if obj.GetGeneration() > 0 && obj.GetDeletionTimestamp() == nil {
 		obj.SetGeneration(obj.GetGeneration() + 1)
@@ -55,8 +66,7 @@ func (w writer) deleteLocked(old *record, opts metav1.DeleteOptions) (last *reco
 	at := metav1.NewTime(time.Now().UTC().Add(time.Duration(grace) * time.Second))
 	obj.SetDeletionTimestamp(&at)
 	obj.SetDeletionGracePeriodSeconds(&grace)
-	last, err = w.commitLocked(old.resource, old, obj)
-	return last, false, err
+	return w.commitLocked(old.resource, old, obj)
 }
 
 // emptyLocked deletes what is in a namespace, as a cluster's controller would.
@@ -131,7 +141,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, t target, v
 	switch {
 	case err != nil:
 		writeError(w, err)
-	case gone:
+	case gone && !t.resource.is("pods"): // those are shown once more
 		writeDeleted(w, t, last)
 	default:
 		writeRecord(w, http.StatusOK, v, last)

@@ -235,6 +235,14 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, t target) {
 		writeError(w, err)
 		return
 	}
+	verb := "list"
+	if opts.Watch {
+		verb = "watch"
+	}
+	if !t.resource.allows(verb) {
+		writeError(w, apierrors.NewMethodNotSupported(t.resource.groupResource(), verb))
+		return
+	}
 	if opts.Watch {
 		s.serveWatch(w, r, t, opts, sel)
 		return

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -43,7 +44,13 @@ func patch(res *Resource, kind types.PatchType, old *object, body []byte) (*obje
 	if err != nil {
 		return nil, err
 	}
-	return decodeObject(res, after)
+	obj, err := decodeObject(res, after)
+	if err != nil {
+		return nil, apierrors.NewInvalid(res.groupKind(), old.GetName(), field.ErrorList{
+			field.Invalid(field.NewPath("patch"), string(body), err.Error()),
+		})
+	}
+	return obj, nil
 }
 
 func applyJSONPatch(before, body []byte) ([]byte, error) {

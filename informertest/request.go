@@ -1,6 +1,7 @@
 package informertest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -15,8 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // maxBody is the most bytes of a request's body, as in a real server.
@@ -176,18 +179,41 @@ func readBody(w http.ResponseWriter, r *http.Request, accepted ...string) ([]byt
 	return body, mediaType, nil
 }
 
-// decodeObject decodes an object of a resource, and checks that it is one.
+// decodeObject decodes an object of a resource, and checks that it is one. Of a
+// built-in kind it takes what the Go type knows, in the form that the type
+// has, as a real server does.
 func decodeObject(res *Resource, body []byte) (*object, error) {
 	content := map[string]any{}
 	if err := utiljson.Unmarshal(body, &content); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf(
-			"%s in version %q cannot be handled as a %s: %v", res.Kind, res.Version, res.Kind, err))
+		return nil, cannotHandle(res, err)
+	}
+	if content == nil {
+		return nil, cannotHandle(res, errors.New("it is null"))
 	}
 	obj := &object{Object: content}
 	if err := checkKind(res, obj); err != nil {
 		return nil, err
 	}
+	gvk := res.groupVersion().WithKind(res.Kind)
+	if res.builtin {
+		typed, err := scheme.Scheme.New(gvk)
+		if err != nil {
+			return nil, fmt.Errorf("informertest: %w", err)
+		}
+		if err := utiljson.Unmarshal(body, typed); err != nil {
+			return nil, cannotHandle(res, err)
+		}
+		if obj.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(typed); err != nil {
+			return nil, fmt.Errorf("informertest: %w", err)
+		}
+	}
+	obj.SetGroupVersionKind(gvk)
 	return obj, nil
+}
+
+func cannotHandle(res *Resource, err error) error {
+	return apierrors.NewBadRequest(fmt.Sprintf(
+		"%s in version %q cannot be handled as a %s: %v", res.Kind, res.Version, res.Kind, err))
 }
 
 func checkKind(res *Resource, obj *object) error {
@@ -202,8 +228,20 @@ func checkKind(res *Resource, obj *object) error {
 			"the API version in the data (%s) does not match the expected API version (%s)",
 			version, res.groupVersion()))
 	}
-	if _, ok := obj.Object["metadata"].(map[string]any); !ok && obj.Object["metadata"] != nil {
-		return apierrors.NewBadRequest("metadata is not an object")
+	return checkMetadata(res, obj)
+}
+
+// checkMetadata returns an error if the metadata is not of the right form.
+func checkMetadata(res *Resource, obj *object) error {
+	if obj.Object["metadata"] == nil {
+		obj.Object["metadata"] = map[string]any{}
+	}
+	content, ok := obj.Object["metadata"].(map[string]any)
+	if !ok {
+		return cannotHandle(res, errors.New("metadata is not an object"))
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &metav1.ObjectMeta{}); err != nil {
+		return cannotHandle(res, err)
 	}
 	return nil
 }

@@ -58,13 +58,13 @@ func viewOf(r *http.Request, res *Resource, list bool) (view, error) {
 }
 
 // statusOf returns the form in which err is told to a client. What is not an
-// error of the API is an internal one.
+// error of the API is answered 500, without a reason.
 func statusOf(err error) metav1.Status {
+	s := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		status = apierrors.NewInternalError(err)
+	if errors.As(err, &status) {
+		s = status.Status()
 	}
-	s := status.Status()
 	s.Kind, s.APIVersion = "Status", "v1"
 	return s
 }

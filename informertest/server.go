@@ -6,18 +6,22 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
 // Options tunes a [Server]. The zero value is ready to use.
 type Options struct {
 	// BookmarkInterval is the time between two bookmarks of a watch that asked
-	// for them. One that would say nothing new is left out; another one comes
-	// two seconds before a watch ends by its timeout.
+	// for them. As long as nothing is written after the start of the watch they
+	// are left out; another one comes two seconds before a watch ends by its
+	// timeout.
 	//
 	// Default: 1min.
 	BookmarkInterval time.Duration
@@ -55,6 +59,8 @@ type Options struct {
 const (
 	defaultBookmarkInterval = time.Minute
 	defaultHistory          = 4096
+	maxIdle                 = 64       // connections that a client keeps
+	readBuffer              = 64 << 10 // bytes; of a pipe it is the unit of transfer
 )
 
 func (o Options) withDefaults() (Options, error) {
@@ -106,7 +112,9 @@ func NewServer(opts Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: opts, known: known, store: newStore(opts.History), requests: &requestLog{limit: opts.Record},
-		transport: &http.Transport{DisableCompression: true},
+		transport: &http.Transport{
+			DisableCompression: true, MaxIdleConnsPerHost: maxIdle, ReadBufferSize: readBuffer,
+		},
 	}
 	if err := s.addNamespaces("default", "kube-node-lease", "kube-public", "kube-system"); err != nil {
 		return nil, err
@@ -203,7 +211,7 @@ func (s *Server) Version() string { return formatVersion(s.store.current()) }
 func (s *Server) Compact() { s.store.compact() }
 
 // Requests returns the last requests in the order in which they came, as many
-// as Options.Record says.
+// as Options.Record says. Their maps are not to be changed.
 func (s *Server) Requests() []Request { return s.requests.all() }
 
 // serve answers a request that nobody intercepts.
@@ -211,20 +219,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	t, ok := s.known.parsePath(r.URL.Path)
 	if !ok {
 		if !s.serveDiscovery(w, r.URL.Path) {
-			http.Error(w, "404 page not found", http.StatusNotFound)
+			s.serveNotFound(w, r)
 		}
 		return
 	}
 	verb := t.verb(r.Method)
-	if verb == "" || !t.resource.allows(verb) {
-		if verb == "" {
-			verb = r.Method
-		}
-		writeError(w, apierrors.NewMethodNotSupported(t.resource.groupResource(), verb))
+	if verb == "list" {
+		s.serveList(w, r, t) // or a watch
 		return
 	}
-	if verb == "list" {
-		s.serveList(w, r, t)
+	if verb == "" || !t.resource.allows(verb) {
+		writeError(w, apierrors.NewGenericServerResponse(
+			http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "", "", 0, false))
 		return
 	}
 	v, err := viewOf(r, t.resource, verb == "deletecollection")
@@ -233,6 +239,21 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.serveObject(w, r, t, v, verb)
+}
+
+// serveNotFound answers what there is no handler for: as a real server does,
+// in two ways, for known groups and for unknown ones.
+func (s *Server) serveNotFound(w http.ResponseWriter, r *http.Request) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	known := parts[0] == "api" || len(parts) > 2 && parts[0] == "apis" && slices.ContainsFunc(s.known, func(res *Resource) bool {
+		return res.Group == parts[1] && res.Version == parts[2]
+	})
+	if !known {
+		http.Error(w, "404 page not found", http.StatusNotFound)
+		return
+	}
+	writeError(w, apierrors.NewGenericServerResponse(
+		http.StatusNotFound, r.Method, schema.GroupResource{}, "", "", 0, false))
 }
 
 func (s *Server) serveObject(w http.ResponseWriter, r *http.Request, t target, v view, verb string) {
@@ -255,7 +276,7 @@ func (s *Server) serveObject(w http.ResponseWriter, r *http.Request, t target, v
 func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, t target, v view) {
 	version, bad := parseVersion(r.URL.Query().Get("resourceVersion"))
 	if bad != nil {
-		writeError(w, apierrors.NewInternalError(bad))
+		writeError(w, bad)
 		return
 	}
 	if err := s.store.waitFor(r.Context(), version); err != nil {

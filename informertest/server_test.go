@@ -23,6 +23,12 @@ import (
 	"github.com/seed-99a027e8/informer/informertest"
 )
 
+// tester is a *testing.T or a *rapid.T.
+type tester interface {
+	informertest.TB
+	Fatal(arguments ...any)
+}
+
 // inBoth runs a test in a bubble with a server in memory, and with one on a
 // socket.
 func inBoth(t *testing.T, opts informertest.Options, test func(*testing.T, *informertest.Server)) {
@@ -42,7 +48,7 @@ func inBubble(t *testing.T, opts informertest.Options, test func(*testing.T, *in
 	synctest.Test(t, func(t *testing.T) { test(t, informertest.Start(t, opts)) })
 }
 
-func clientsetFor(t *testing.T, srv *informertest.Server) kubernetes.Interface {
+func clientsetFor(t tester, srv *informertest.Server) kubernetes.Interface {
 	t.Helper()
 	clientset, err := kubernetes.NewForConfig(srv.Config())
 	if err != nil {
@@ -60,7 +66,7 @@ type raw struct {
 }
 
 // ask sends a request. Headers are given as "Name: value".
-func ask(t *testing.T, srv *informertest.Server, method, url, body string, headers ...string) raw {
+func ask(t tester, srv *informertest.Server, method, url, body string, headers ...string) raw {
 	t.Helper()
 	response := open(t, srv, method, url, body, headers...)
 	defer func() { _ = response.Body.Close() }()
@@ -73,7 +79,7 @@ func ask(t *testing.T, srv *informertest.Server, method, url, body string, heade
 	return answer
 }
 
-func open(t *testing.T, srv *informertest.Server, method, url, body string, headers ...string) *http.Response {
+func open(t tester, srv *informertest.Server, method, url, body string, headers ...string) *http.Response {
 	t.Helper()
 	config := srv.Config()
 	client, err := rest.HTTPClientFor(config)
@@ -115,12 +121,12 @@ func at(value any, path ...any) any {
 
 // stream reads a watch event by event.
 type stream struct {
-	t        *testing.T
+	t        tester
 	response *http.Response
 	lines    *bufio.Reader
 }
 
-func watchRaw(t *testing.T, srv *informertest.Server, url string, headers ...string) *stream {
+func watchRaw(t tester, srv *informertest.Server, url string, headers ...string) *stream {
 	t.Helper()
 	response := open(t, srv, "GET", url, "", headers...)
 	t.Cleanup(func() { _ = response.Body.Close() })
@@ -188,7 +194,7 @@ func configMap(name string, labels ...string) *corev1.ConfigMap {
 }
 
 // write creates objects directly and returns the version of the last one.
-func write(t *testing.T, srv *informertest.Server, objects ...informertest.APIObject) string {
+func write(t tester, srv *informertest.Server, objects ...informertest.APIObject) string {
 	t.Helper()
 	var version string
 	for _, obj := range objects {
@@ -200,7 +206,7 @@ func write(t *testing.T, srv *informertest.Server, objects ...informertest.APIOb
 	return version
 }
 
-func update(t *testing.T, srv *informertest.Server, obj informertest.APIObject) string {
+func update(t tester, srv *informertest.Server, obj informertest.APIObject) string {
 	t.Helper()
 	version, err := srv.Update(obj)
 	if err != nil {
@@ -209,7 +215,7 @@ func update(t *testing.T, srv *informertest.Server, obj informertest.APIObject) 
 	return version
 }
 
-func remove(t *testing.T, srv *informertest.Server, obj informertest.APIObject) string {
+func remove(t tester, srv *informertest.Server, obj informertest.APIObject) string {
 	t.Helper()
 	version, err := srv.Delete(obj)
 	if err != nil {

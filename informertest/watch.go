@@ -12,8 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -33,7 +31,7 @@ type watcher struct {
 	view      view
 	w         http.ResponseWriter
 	version   int64         // up to which everything has been sent
-	told      int64         // the highest that the client has seen
+	from      int64         // where it started
 	bookmarks time.Duration // between two of them; 0 for none
 	end       time.Time
 }
@@ -46,11 +44,10 @@ type watchQuery struct {
 	from      int64 // the version after which changes are told; 0 for now
 }
 
-func newWatchQuery(opts internalversion.ListOptions, res *Resource, current int64) (watchQuery, error) {
+func newWatchQuery(opts internalversion.ListOptions, current int64) (watchQuery, error) {
 	version, bad := parseVersion(opts.ResourceVersion)
 	if bad != nil {
-		kind := schema.GroupKind{Group: res.Group, Kind: res.Name}
-		return watchQuery{}, apierrors.NewInvalid(kind, "", field.ErrorList{bad})
+		return watchQuery{}, bad
 	}
 	if opts.SendInitialEvents == nil || !*opts.SendInitialEvents {
 		return watchQuery{from: version}, nil
@@ -62,16 +59,12 @@ func newWatchQuery(opts internalversion.ListOptions, res *Resource, current int6
 }
 
 func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, t target, opts internalversion.ListOptions, sel selection) {
-	if !t.resource.allows("watch") {
-		writeError(w, apierrors.NewMethodNotSupported(t.resource.groupResource(), "watch"))
-		return
-	}
 	v, err := viewOf(r, t.resource, false)
 	if err != nil {
 		writeError(w, err)
 		return
 	}
-	q, err := newWatchQuery(opts, t.resource, s.store.current())
+	q, err := newWatchQuery(opts, s.store.current())
 	if err != nil {
 		writeError(w, err)
 		return
@@ -119,7 +112,7 @@ func (w *watcher) start(ctx context.Context, q watchQuery) error {
 	if err != nil {
 		return err
 	}
-	w.version, w.told = p.version, p.version
+	w.version, w.from = p.version, p.version
 	for _, r := range p.records {
 		if err := w.send(watch.Added, r); err != nil {
 			return err
@@ -141,7 +134,7 @@ func (w *watcher) startAt(version int64) error {
 	if version < w.store.floor {
 		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, w.store.floor))
 	}
-	w.version, w.told = version, version
+	w.version, w.from = version, version
 	return nil
 }
 
@@ -220,7 +213,6 @@ func (w *watcher) sendChanges(changes []change, upTo int64) error {
 			return err
 		}
 		sent = true
-		w.told = c.version
 	}
 	w.version = upTo
 	if !sent {
@@ -282,9 +274,10 @@ func (w *watcher) untilBookmark() time.Duration {
 	return w.bookmarks
 }
 
-// bookmarkIfNew sends a bookmark, unless it would say nothing new.
+// bookmarkIfNew sends a bookmark, unless nothing was written since the watch
+// started. As from a real server, it may say the same as the one before.
 func (w *watcher) bookmarkIfNew() error {
-	if w.version <= w.told {
+	if w.version <= w.from {
 		return nil
 	}
 	return w.sendBookmark(nil)
@@ -298,7 +291,6 @@ func (w *watcher) sendBookmark(annotations map[string]string) error {
 	if err != nil {
 		return err
 	}
-	w.told = w.version
 	if err := w.write(watch.Bookmark, body); err != nil {
 		return err
 	}

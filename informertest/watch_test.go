@@ -103,7 +103,6 @@ func TestWatchInitial(t *testing.T) {
 func TestWatchInvalid(t *testing.T) {
 	inBubble(t, informertest.Options{}, func(t *testing.T, srv *informertest.Server) {
 		for query, message := range map[string]string{
-			"resourceVersion=x":                                                       `resourceVersion: Invalid value: "x"`,
 			"sendInitialEvents=true":                                                  "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
 			"resourceVersionMatch=NotOlderThan&resourceVersion=5":                     "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
 			"resourceVersionMatch=Exact&sendInitialEvents=true&resourceVersion=5":     "Unsupported value",
@@ -112,6 +111,7 @@ func TestWatchInvalid(t *testing.T) {
 			t.Log(query)
 			wantError(t, ask(t, srv, "GET", configMaps+"?watch=true&"+query, ""), 422, metav1.StatusReasonInvalid, message)
 		}
+		wantError(t, ask(t, srv, "GET", configMaps+"?watch=true&resourceVersion=x", ""), 500, "", `resourceVersion: Invalid value: "x"`)
 		wantError(t, ask(t, srv, "GET", configMaps+"?watch=true&timeoutSeconds=x", ""), 400, metav1.StatusReasonBadRequest, "")
 		wantError(t, ask(t, srv, "GET", configMaps+"?watch=true&labelSelector=!!", ""), 400, metav1.StatusReasonBadRequest, "")
 	})
@@ -138,11 +138,11 @@ func TestWatchExpired(t *testing.T) {
 // that version.
 func TestWatchFuture(t *testing.T) {
 	inBubble(t, informertest.Options{}, func(t *testing.T, srv *informertest.Server) {
-		w := watchRaw(t, srv, configMaps+"?watch=true&allowWatchBookmarks=true&timeoutSeconds=600&resourceVersion="+plus(t, srv.Version(), 2))
-		pass(5 * time.Minute)
+		w := watchRaw(t, srv, configMaps+"?watch=true&allowWatchBookmarks=true&timeoutSeconds=340&resourceVersion="+plus(t, srv.Version(), 2))
+		pass(310 * time.Second)
 		write(t, srv, configMap("a"), configMap("b"))
 		c := write(t, srv, configMap("c"))
-		w.want("ADDED c@"+c, "closed")
+		w.want("ADDED c@"+c, "BOOKMARK @"+c, "closed")
 
 		future := plus(t, srv.Version(), 5)
 		start := time.Now()
@@ -169,31 +169,47 @@ func TestWatchTimeout(t *testing.T) {
 	})
 }
 
-// Bookmarks come each interval and two seconds before the end, if there is
-// something new.
+// Bookmarks come each interval and two seconds before the end, once something,
+// of whatever resource, has been written since the start.
 func TestWatchBookmarks(t *testing.T) {
 	inBubble(t, informertest.Options{}, func(t *testing.T, srv *informertest.Server) {
 		start := time.Now()
-		w := watchRaw(t, srv, configMaps+"?watch=true&allowWatchBookmarks=true&timeoutSeconds=270&resourceVersion="+srv.Version())
-		silent := watchRaw(t, srv, configMaps+"?watch=true&timeoutSeconds=270&resourceVersion="+srv.Version())
+		url := configMaps + "?watch=true&timeoutSeconds=270&resourceVersion=" + srv.Version()
+		w := watchRaw(t, srv, url+"&allowWatchBookmarks=true")
+		silent := watchRaw(t, srv, url)
+		pass(90 * time.Second) // the first one has nothing to say
 		secret := write(t, srv, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
 		event, object := w.nextObject()
 		if event != "BOOKMARK" || at(object, "metadata", "resourceVersion") != secret || object["kind"] != "ConfigMap" || at(object, "metadata", "annotations") != nil {
 			t.Errorf("bookmark = %s %v", event, object)
 		}
-		if took := time.Since(start); took != time.Minute {
-			t.Errorf("first bookmark after %v, want 1m", took)
+		if took := time.Since(start); took != 2*time.Minute {
+			t.Errorf("first bookmark after %v, want 2m", took)
 		}
 		a := write(t, srv, configMap("a"))
-		w.want("ADDED a@" + a)
-		pass(3 * time.Minute)
-		other := remove(t, srv, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
-		w.want("BOOKMARK @" + other)
+		w.want("ADDED a@"+a, "BOOKMARK @"+a, "BOOKMARK @"+a)
+		if took := time.Since(start); took != 4*time.Minute {
+			t.Errorf("third bookmark after %v, want 4m", took)
+		}
+		w.want("BOOKMARK @" + a)
 		if took := time.Since(start); took != 268*time.Second {
 			t.Errorf("last bookmark after %v, want 268s", took)
 		}
 		w.want("closed")
 		silent.want("ADDED a@"+a, "closed")
+	})
+}
+
+// The interval can be set.
+func TestBookmarkInterval(t *testing.T) {
+	inBubble(t, informertest.Options{BookmarkInterval: 7 * time.Second}, func(t *testing.T, srv *informertest.Server) {
+		w := watchRaw(t, srv, configMaps+"?watch=true&allowWatchBookmarks=true&resourceVersion="+srv.Version())
+		start := time.Now()
+		secret := write(t, srv, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
+		w.want("BOOKMARK @"+secret, "BOOKMARK @"+secret)
+		if took := time.Since(start); took != 14*time.Second {
+			t.Errorf("second bookmark after %v, want 14s", took)
+		}
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -54,7 +55,7 @@ func (w writer) removeLocked(old *record) {
 func (w writer) create(t target, obj *object) (*record, error) {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
-	if err := checkNamespace(t, obj, "the namespace of the provided object does not match the namespace sent on the request"); err != nil {
+	if err := checkNamespace(t, obj); err != nil {
 		return nil, err
 	}
 	if err := w.needNamespaceLocked(t); err != nil {
@@ -110,13 +111,13 @@ func (w writer) needNamespaceLocked(t target) error {
 
 // checkNamespace fills in the namespace of obj, or returns an error if it is
 // another one than that of t.
-func checkNamespace(t target, obj *object, message string) error {
+func checkNamespace(t target, obj *object) error {
 	switch obj.GetNamespace() {
 	case t.namespace:
 	case "":
 		obj.SetNamespace(t.namespace)
 	default:
-		return apierrors.NewBadRequest(message)
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	return nil
 }
@@ -132,15 +133,19 @@ func (w writer) prepareCreate(t target, obj *object) {
 	if res.Status && !res.noGeneration {
 		obj.SetGeneration(1)
 	}
-	if w.whole && obj.Object["status"] != nil || res.keepsStatus || !res.Status {
+	given, _ := obj.Object["status"].(map[string]any)
+	if w.whole && len(given) > 0 || res.keepsStatus || !res.Status {
 		return
 	}
-	delete(obj.Object, "status")
 	switch {
 	case res.is("namespaces"):
 		obj.Object["status"] = map[string]any{"phase": "Active"}
 	case res.is("pods"), res.is("persistentvolumeclaims"), res.is("persistentvolumes"):
 		obj.Object["status"] = map[string]any{"phase": "Pending"}
+	case res.builtin:
+		obj.Object["status"] = map[string]any{}
+	default:
+		delete(obj.Object, "status")
 	}
 }
 
@@ -243,10 +248,11 @@ func checkUpdate(t target, obj, was *object) error {
 	}
 	version, bad := parseVersion(obj.GetResourceVersion())
 	if bad != nil {
-		return apierrors.NewBadRequest(bad.Error())
+		return bad // 500, as from a real server
 	}
 	if version == 0 && (res.strictVersion || !res.builtin) {
-		return apierrors.NewInvalid(res.groupKind(), t.name, field.ErrorList{
+		kind := schema.GroupKind{Group: res.Group, Kind: res.Name}
+		return apierrors.NewInvalid(kind, t.name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
 		})
 	}
@@ -262,19 +268,13 @@ func checkName(t target, obj *object) error {
 		return apierrors.NewBadRequest(fmt.Sprintf(
 			"the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), t.name))
 	}
-	return checkNamespace(t, obj, fmt.Sprintf(
-		"the namespace of the object (%s) does not match the namespace on the request (%s)", obj.GetNamespace(), t.namespace))
+	return checkNamespace(t, obj)
 }
 
 // prepareUpdate keeps of was what an update of t cannot change.
 func (w writer) prepareUpdate(t target, obj, was *object) {
 	if t.subresource == "status" {
-		status, found := obj.Object["status"]
-		obj.Object = was.DeepCopy().Object
-		obj.Object["status"] = status
-		if !found {
-			delete(obj.Object, "status")
-		}
+		keepAllButStatus(t.resource, obj, was)
 		return
 	}
 	obj.SetUID(was.GetUID())
@@ -293,6 +293,22 @@ func (w writer) prepareUpdate(t target, obj, was *object) {
 	}
 	if t.resource.Status && !t.resource.noGeneration && !sameSpec(obj, was) {
 		obj.SetGeneration(was.GetGeneration() + 1)
+	}
+}
+
+// keepAllButStatus makes obj the object that was, with the status of obj. The
+// built-in types but for deployments let some metadata through as well.
+func keepAllButStatus(res *Resource, obj, was *object) {
+	given := obj.DeepCopy()
+	obj.Object = was.DeepCopy().Object
+	delete(obj.Object, "status")
+	if status, found := given.Object["status"]; found {
+		obj.Object["status"] = status
+	}
+	if res.builtin && res.Name != "deployments" {
+		obj.SetLabels(given.GetLabels())
+		obj.SetAnnotations(given.GetAnnotations())
+		obj.SetFinalizers(given.GetFinalizers())
 	}
 }
 

@@ -89,14 +89,18 @@ func TestCreateRefused(t *testing.T) {
 			message   string
 		}{
 			{configMaps, `{`, 400, "BadRequest", ""},
-			{configMaps, `{"metadata":7}`, 400, "BadRequest", ""},
+			{configMaps, `{"metadata":7}`, 400, "BadRequest", "metadata is not an object"},
+			{configMaps, `null`, 400, "BadRequest", "it is null"},
+			{configMaps, `{"metadata":{"name":7}}`, 400, "BadRequest", "cannot be handled as a ConfigMap"},
+			{configMaps, `{"data":{"a":7}}`, 400, "BadRequest", "cannot be handled as a ConfigMap"},
+			{widgetsPath, `{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"ownerReferences":[7]}}`, 400, "BadRequest", "cannot be handled as a Widget"},
 			{configMaps, `{"kind":"Pod","metadata":{"name":"a"}}`, 400, "BadRequest", "cannot be handled as a ConfigMap"},
 			{configMaps, `{"apiVersion":"v2","metadata":{"name":"a"}}`, 400, "BadRequest", "the API version in the data (v2) does not match the expected API version (v1)"},
 			{configMaps, `{"metadata":{"name":"a","namespace":"other"}}`, 400, "BadRequest", "the namespace of the provided object does not match the namespace sent on the request"},
 			{configMaps, `{"metadata":{"name":"A"}}`, 422, "Invalid", "a lowercase RFC 1123 subdomain"},
 			{configMaps, `{"metadata":{}}`, 422, "Invalid", "name or generateName is required"},
 			{configMaps, `{"metadata":{"name":"a","labels":{"-":"-"}}}`, 422, "Invalid", "metadata.labels"},
-			{configMaps, `{"metadata":{"name":"a","resourceVersion":"5"}}`, 500, "InternalError", "resourceVersion should not be set on objects to be created"},
+			{configMaps, `{"metadata":{"name":"a","resourceVersion":"5"}}`, 500, "", "resourceVersion should not be set on objects to be created"},
 			{"/api/v1/namespaces/none/configmaps", `{"metadata":{"name":"a"}}`, 404, "NotFound", `namespaces "none" not found`},
 			{"/api/v1/configmaps", `{"metadata":{"name":"a"}}`, 405, "MethodNotAllowed", ""},
 			{widgetsPath, `{"metadata":{"name":"a"}}`, 400, "BadRequest", "Object 'Kind' is missing"},
@@ -139,14 +143,15 @@ func TestUpdate(t *testing.T) {
 		wantError(t, ask(t, srv, "PUT", configMaps+"/b", body("", "4")), 400, "BadRequest", "the name of the object (a) does not match the name on the URL (b)")
 		wantError(t, ask(t, srv, "PUT", configMaps+"/b", `{"metadata":{"name":"b"}}`), 404, "NotFound", `configmaps "b" not found`)
 		wantError(t, ask(t, srv, "PUT", configMaps+"/a", `{"metadata":{"name":"a","uid":"other"}}`), 409, "Conflict", "Precondition failed: UID in precondition: other")
-		wantError(t, ask(t, srv, "PUT", configMaps+"/a", `{"metadata":{"name":"a","namespace":"x"}}`), 400, "BadRequest", "the namespace of the object (x) does not match the namespace on the request (default)")
+		wantError(t, ask(t, srv, "PUT", configMaps+"/a", `{"metadata":{"name":"a","namespace":"x"}}`), 400, "BadRequest", "the namespace of the provided object does not match the namespace sent on the request")
+		wantError(t, ask(t, srv, "PUT", configMaps+"/a", `{"metadata":{"name":"a","resourceVersion":"x"}}`), 500, "", `parsing "x": invalid syntax`)
 
 		wantCode(t, ask(t, srv, "POST", widgetsPath, widget("w", "")), 201)
 		wantError(t, ask(t, srv, "PUT", widgetsPath+"/w", widget("w", "")), 422, "Invalid", "must be specified for an update")
 		// A lease is created by an update.
 		lease := "/apis/coordination.k8s.io/v1/namespaces/default/leases/l"
 		wantCode(t, ask(t, srv, "PUT", lease, `{"metadata":{"name":"l"}}`), 201)
-		wantError(t, ask(t, srv, "PUT", lease, `{"metadata":{"name":"l"}}`), 422, "Invalid", "must be specified for an update")
+		wantError(t, ask(t, srv, "PUT", lease, `{"metadata":{"name":"l"}}`), 422, "Invalid", `leases.coordination.k8s.io "l" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`)
 	})
 }
 
@@ -177,6 +182,7 @@ func TestPatch(t *testing.T) {
 		wantError(t, ask(t, srv, "PATCH", pods+"/p", `[`, mergeType), 400, "BadRequest", "error decoding patch")
 		wantError(t, ask(t, srv, "PATCH", pods+"/p", `{}`, jsonType), 400, "BadRequest", "error decoding patch")
 		wantError(t, ask(t, srv, "PATCH", pods+"/p", `[{"op":"remove","path":"/spec/none"}]`, jsonType), 422, "Invalid", "")
+		wantError(t, ask(t, srv, "PATCH", pods+"/p", `{"spec":7}`, mergeType), 422, "Invalid", "patch: Invalid value")
 		wantError(t, ask(t, srv, "PATCH", pods+"/p", `{}`, "Content-Type: application/apply-patch+yaml"), 415, "UnsupportedMediaType", "application/strategic-merge-patch+json")
 		wantCode(t, ask(t, srv, "POST", widgetsPath, widget("w", "")), 201)
 		wantError(t, ask(t, srv, "PATCH", widgetsPath+"/w", `{}`, strategic), 415, "UnsupportedMediaType", "application/merge-patch+json")
@@ -216,8 +222,12 @@ func TestStatusSubresource(t *testing.T) {
 		if at(pod.body, "status", "phase") != "Pending" {
 			t.Errorf("pod = %s, want phase Pending", pod.text)
 		}
-		node := wantCode(t, ask(t, srv, "POST", "/api/v1/nodes", `{"metadata":{"name":"n"},"status":{"phase":"x"}}`), 201)
-		if at(node.body, "status", "phase") != "x" {
+		pod = wantCode(t, ask(t, srv, "PATCH", pods+"/p/status", `{"metadata":{"labels":{"a":"b"}},"spec":{"nodeName":"n"},"status":{"phase":"Running"}}`, mergeType), 200)
+		if at(pod.body, "metadata", "labels", "a") != "b" || at(pod.body, "spec", "nodeName") != nil || at(pod.body, "status", "phase") != "Running" {
+			t.Errorf("pod after status = %s, want labels and status changed", pod.text)
+		}
+		node := wantCode(t, ask(t, srv, "POST", "/api/v1/nodes", `{"metadata":{"name":"n"},"status":{"phase":"x"},"bogus":1}`), 201)
+		if at(node.body, "status", "phase") != "x" || node.body["bogus"] != nil {
 			t.Errorf("node = %s, want its status kept", node.text)
 		}
 		// What is written directly is written as it is.
@@ -276,9 +286,15 @@ func TestFinalizers(t *testing.T) {
 	})
 }
 
-// A pod on a node goes when its node says so.
+// A pod on a node goes when its node says so, and any is marked before it goes.
 func TestPodGrace(t *testing.T) {
 	inBubble(t, informertest.Options{}, func(t *testing.T, srv *informertest.Server) {
+		c := wantCode(t, ask(t, srv, "POST", pods, `{"metadata":{"name":"c"}}`), 201)
+		if gone := wantCode(t, ask(t, srv, "DELETE", pods+"/c", ""), 200); gone.body["kind"] != "Pod" {
+			t.Errorf("deleted = %s, want the pod", gone.text)
+		}
+		watchRaw(t, srv, pods+"?watch=1&resourceVersion="+version(c)).want(
+			"MODIFIED c@"+plus(t, version(c), 1), "DELETED c@"+plus(t, version(c), 2))
 		for _, name := range []string{"a", "b"} {
 			wantCode(t, ask(t, srv, "POST", pods, `{"metadata":{"name":"`+name+`"},"spec":{"nodeName":"n"}}`), 201)
 		}
@@ -336,10 +352,14 @@ func TestUnknown(t *testing.T) {
 				t.Errorf("%s = %d %s", url, got.code, got.text)
 			}
 		}
+		wantError(t, ask(t, srv, "GET", "/api/v1/nothing", ""), 404, "NotFound", "the server could not find the requested resource")
+		if got := ask(t, srv, "GET", "/apis/none/v1/x", ""); got.text != "404 page not found\n" {
+			t.Errorf("unknown group = %q", got.text)
+		}
 		gadgets := "/apis/example.com/v1/gadgets"
 		wantCode(t, ask(t, srv, "POST", gadgets, `{"kind":"Gadget","apiVersion":"example.com/v1","metadata":{"name":"g"}}`), 201)
 		wantError(t, ask(t, srv, "GET", gadgets+"?watch=1", ""), 405, "MethodNotAllowed", `watch is not supported on resources of kind "gadgets.example.com"`)
-		wantError(t, ask(t, srv, "DELETE", gadgets+"/g", ""), 405, "MethodNotAllowed", "")
+		wantError(t, ask(t, srv, "DELETE", gadgets+"/g", ""), 405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
 		if got := ask(t, srv, "GET", gadgets, ""); names(got) != "g" || at(got.body, "items", 0, "kind") != "Gadget" {
 			t.Errorf("list = %s, want items of a custom type with kind", got.text)
 		}

@@ -1,0 +1,87 @@
+package informertest_test
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/seed-99a027e8/informer/informertest"
+)
+
+// A server in memory, in a program that is no test: a real client watches what
+// is written.
+func ExampleServer() {
+	srv, err := informertest.NewServer(informertest.Options{})
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- srv.Run(ctx) }()
+
+	clientset, err := kubernetes.NewForConfig(srv.Config())
+	if err != nil {
+		panic(err)
+	}
+	watching, err := clientset.CoreV1().ConfigMaps("").Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		panic(err)
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"color": "red"}}
+	if _, err := srv.Create(cm); err != nil {
+		panic(err)
+	}
+	cm.Data["color"] = "blue"
+	if _, err := srv.Update(cm); err != nil {
+		panic(err)
+	}
+	for range 2 {
+		event := <-watching.ResultChan()
+		fmt.Println(event.Type, event.Object.(*corev1.ConfigMap).Data)
+	}
+	watching.Stop()
+	cancel()
+	fmt.Println(<-done)
+	// Output:
+	// ADDED map[color:red]
+	// MODIFIED map[color:blue]
+	// <nil>
+}
+
+// A script says what a source does at each request.
+func ExampleScript() {
+	t := exampleTest{} // in a test, its t
+	source := informertest.NewScript(t, informertest.NewObject, "list 10 a b", "watch a=new@11 -b@12 expired")
+	ctx := context.Background()
+	for event, err := range source.List(ctx, metav1.ListOptions{}) {
+		fmt.Println(event.Type, event.Key.Name, event.Version, err)
+	}
+	for event, err := range source.Watch(ctx, metav1.ListOptions{ResourceVersion: "10"}) {
+		if err != nil {
+			fmt.Println(err)
+			break
+		}
+		fmt.Println(event.Type, event.Object)
+	}
+	fmt.Println(source.Calls())
+	// Output:
+	// Added a 10 <nil>
+	// Added b 10 <nil>
+	// End  10 <nil>
+	// Modified a=new@11
+	// Deleted b@12
+	// the script says that the version is too old
+	// [list watch?resourceVersion=10]
+}
+
+// exampleTest stands for a *testing.T, which an example does not have.
+type exampleTest struct{}
+
+func (exampleTest) Helper()                                {}
+func (exampleTest) Cleanup(func())                         {}
+func (exampleTest) Context() context.Context               { return context.Background() }
+func (exampleTest) Errorf(format string, arguments ...any) { panic(fmt.Errorf(format, arguments...)) }
+func (exampleTest) Fatalf(format string, arguments ...any) { panic(fmt.Errorf(format, arguments...)) }
