@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -344,4 +345,20 @@ func runFanout(t *testing.T, steps []fanoutStep, beforeRun int) []error {
 		<-f.reg.Load().Done()
 	}
 	return r.errs
+}
+
+// until waits until f holds the object of that name.
+func (f *folder) until(ctx context.Context, name string) error {
+	for {
+		f.mu.Lock()
+		_, ok := f.holds[name]
+		f.mu.Unlock()
+		if ok {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		runtime.Gosched()
+	}
 }
