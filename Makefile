@@ -26,7 +26,7 @@ unit:
 	go test -race -timeout 10m . ./informertest/...
 
 models:
-	go test -timeout 10m -run 'Model|Weather' . ./informertest/... -rapid.checks=$(CHECKS)
+	go test -timeout 10m -run 'Model|Weather' . ./informertest/... -rapid.checks=$(CHECKS) -rapid.steps=100
 
 # Each program is built, run, and its output checked.
 examples:

@@ -311,7 +311,7 @@ func (r *fanoutRig) end() {
 // 14, 15, 16, 18 and 29 (client-go#1167, k8s#98657, k8s#142039).
 func TestFanOutModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		steps := rapid.SliceOfN(rapid.Custom(drawFanoutStep), 1, 60).Draw(rt, "steps")
+		steps := rapid.SliceOfN(rapid.Custom(drawFanoutStep), 10, 120).Draw(rt, "steps")
 		beforeRun := rapid.IntRange(0, 5).Draw(rt, "before Run")
 		var errs []error
 		synctest.Test(t, func(t *testing.T) { errs = runFanout(t, steps, min(beforeRun, len(steps))) })
