@@ -17,7 +17,6 @@ import (
 // fifoObject is what the tests of the queue and of the informer store.
 type fifoObject struct {
 	name, uid, version string
-	value              int
 }
 
 func (o *fifoObject) GetNamespace() string       { return "ns" }

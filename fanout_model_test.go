@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -310,7 +311,7 @@ func (r *fanoutRig) end() {
 // 14, 15, 16, 18 and 29 (client-go#1167, k8s#98657, k8s#142039).
 func TestFanOutModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		steps := rapid.SliceOfN(rapid.Custom(drawFanoutStep), 1, 60).Draw(rt, "steps")
+		steps := rapid.SliceOfN(rapid.Custom(drawFanoutStep), 10, 120).Draw(rt, "steps")
 		beforeRun := rapid.IntRange(0, 5).Draw(rt, "before Run")
 		var errs []error
 		synctest.Test(t, func(t *testing.T) { errs = runFanout(t, steps, min(beforeRun, len(steps))) })
@@ -344,4 +345,20 @@ func runFanout(t *testing.T, steps []fanoutStep, beforeRun int) []error {
 		<-f.reg.Load().Done()
 	}
 	return r.errs
+}
+
+// until waits until f holds the object of that name.
+func (f *folder) until(ctx context.Context, name string) error {
+	for {
+		f.mu.Lock()
+		_, ok := f.holds[name]
+		f.mu.Unlock()
+		if ok {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		runtime.Gosched()
+	}
 }

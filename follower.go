@@ -149,21 +149,22 @@ func (h *follower[T]) callResync() {
 
 // call calls the handler, unless it is removed. It reports whether there may be
 // more calls.
-func (h *follower[T]) call(c Change[T]) bool {
+func (h *follower[T]) call(c Change[T]) (more bool) {
 	if h.removed.Load() {
 		return false
 	}
-	defer h.catch(c.Key)
+	defer func() {
+		if cause := recover(); cause != nil {
+			h.panicked(c.Key, cause)
+		}
+		more = !h.removed.Load()
+	}()
 	h.handle(c)
-	return !h.removed.Load()
+	return true
 }
 
-// catch deals with a panic of the handler, as its options say.
-func (h *follower[T]) catch(key Key) {
-	cause := recover()
-	if cause == nil {
-		return
-	}
+// panicked deals with a panic of the handler, as its options say.
+func (h *follower[T]) panicked(key Key, cause any) {
 	if h.opts.OnPanic == PanicCrash {
 		panic(fmt.Sprintf("informer: %s panicked on object %q: %v", h.opts.Name, key, cause))
 	}

@@ -119,7 +119,6 @@ func (r *Reflector[T]) step(ctx context.Context, at phase) result {
 func (r *Reflector[T]) listAgain(l list) phase {
 	// With a page size of the user's no list may come from the server's cache.
 	l.recent = l.recent || r.opts.PageSize > 0
-	l.begun = false
 	if r.refused {
 		return &listing{list: l}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -212,7 +213,7 @@ func reflError(name string) error {
 		"429":     apierrors.NewTooManyRequests("slow down", delay),
 		"500":     apierrors.NewInternalError(errors.New("boom")),
 		"503":     apierrors.NewServiceUnavailable("starting"),
-		"gone":    apierrors.NewGone("gone"),
+		"gone":    &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusGone, Reason: metav1.StatusReasonGone}},
 		"invalid": apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil),
 		"long":    errors.New(strings.Repeat("body ", 1000)),
 		"decode":  errors.New("unexpected end of JSON input"),

@@ -8,7 +8,7 @@ import (
 	"iter"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion/queryparams"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -77,7 +77,7 @@ func resourcePath(resource schema.GroupVersionResource, namespace string) (strin
 		errs = append(errs, fmt.Errorf("resource is %q: must have a version and a name", resource))
 	}
 	for _, part := range parts[1:] {
-		for _, msg := range path.IsValidPathSegmentName(part) {
+		for _, msg := range content.IsPathSegmentName(part) {
 			errs = append(errs, fmt.Errorf("%q in the path: %s", part, msg))
 		}
 	}

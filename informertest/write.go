@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -155,7 +155,7 @@ func validate(res *Resource, obj, old *object) error {
 	names := validation.NameIsDNSSubdomain
 	switch {
 	case res.anyName:
-		names = path.ValidatePathSegmentName
+		names = func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 	case res.is("namespaces"), res.is("services"):
 		names = validation.NameIsDNSLabel
 	}
@@ -208,8 +208,7 @@ func (w writer) upsertLocked(t target, change func(old *object) (*object, error)
 		return nil, err
 	}
 	if obj.GetUID() != "" {
-		return nil, apierrors.NewConflict(t.resource.groupResource(), t.name, fmt.Errorf(
-			"Precondition failed: UID in precondition: %v, UID in object meta: ", obj.GetUID()))
+		return nil, apierrors.NewConflict(t.resource.groupResource(), t.name, wrongUID(obj.GetUID(), ""))
 	}
 	if err := w.needNamespaceLocked(t); err != nil {
 		return nil, err
@@ -243,8 +242,7 @@ func checkUpdate(t target, obj, was *object) error {
 		return err
 	}
 	if uid := obj.GetUID(); uid != "" && uid != was.GetUID() {
-		return apierrors.NewConflict(res.groupResource(), t.name, fmt.Errorf(
-			"Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, was.GetUID()))
+		return apierrors.NewConflict(res.groupResource(), t.name, wrongUID(uid, was.GetUID()))
 	}
 	version, bad := parseVersion(obj.GetResourceVersion())
 	if bad != nil {
@@ -387,4 +385,10 @@ func writeUpdated(w http.ResponseWriter, v view, next *record, created bool, err
 	default:
 		writeRecord(w, http.StatusOK, v, next)
 	}
+}
+
+// wrongUID is the reason of a conflict, in the real server's words.
+func wrongUID(want, got types.UID) error {
+	const text = "Precondition failed: UID in precondition: %v, UID in object meta: %v"
+	return fmt.Errorf(text, want, got)
 }

@@ -1,0 +1,38 @@
+# The two commands that a newcomer needs are `make demo` and `make test`. They
+# need Go, make and a C compiler (for the race detector), and nothing else.
+
+STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# Tests with a model run this many random cases each, without the race detector.
+CHECKS = 2000
+
+.PHONY: demo test lint unit models examples e2e
+
+# The main job: a controller at work for 15 seconds, on an embedded server.
+demo:
+	go run ./examples/controller -for 15s
+
+# Everything: style, tests with the race detector, examples, the real API server.
+test: lint unit models examples e2e
+
+lint:
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }
+	go vet ./...
+	$(STATICCHECK) ./...
+	cd e2e && go vet ./...
+	cd e2e && $(STATICCHECK) ./...
+
+unit:
+	go test -race -timeout 10m . ./informertest/...
+
+models:
+	go test -timeout 10m -run 'Model|Weather' . ./informertest/... -rapid.checks=$(CHECKS) -rapid.steps=100
+
+# Each program is built, run, and its output checked.
+examples:
+	go test -race -timeout 10m ./examples/...
+
+# Builds kube-apiserver and etcd from Go modules: about five minutes the first
+# time.
+e2e:
+	cd e2e && go test -race -timeout 30m ./...

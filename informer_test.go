@@ -1,0 +1,762 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-99a027e8/informer"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("no role"))
+
+// running is an informer in a bubble, that runs until the test ends or stop is
+// called.
+type running struct {
+	*informer.Informer[*fifoObject]
+	stop context.CancelFunc
+	done chan error
+}
+
+func run(t *testing.T, source informer.ListerWatcher[*fifoObject], opts informer.Options) *running {
+	t.Helper()
+	inf, err := informer.New(source, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, inf)
+}
+
+func start(t *testing.T, inf *informer.Informer[*fifoObject]) *running {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{inf, cancel, make(chan error, 1)}
+	go func() { r.done <- inf.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		synctest.Wait()
+	})
+	return r
+}
+
+// handler adds a handler and ends the test if that fails.
+func (r *running) handler(t *testing.T, h informer.Handler[*fifoObject], opts informer.HandlerOptions) *informer.Registration {
+	t.Helper()
+	reg, err := r.AddHandler(h, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+// told is a handler that writes down what it is told.
+type told struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *told) handle(c informer.Change[*fifoObject]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	exact := ""
+	if c.Exact {
+		exact = " exact"
+	}
+	l.lines = append(l.lines, fmt.Sprintf("%v %v %v -> %v%s", c.Cause, c.Type, c.Old, c.New, exact))
+}
+
+func (l *told) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := strings.Join(l.lines, "\n")
+	l.lines = nil
+	return text
+}
+
+func waitFor(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), d)
+}
+
+func mustContain(t *testing.T, what string, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("%s = nil, want an error with %q", what, parts)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%s = %v, want a word of %q", what, err, part)
+		}
+	}
+}
+
+// Promise 14: a deletion that a relist shows is of type T, with the last known
+// object, and inexact (calico#12793, aws-load-balancer-controller#4879,
+// k8s#97255); each change says its cause.
+func TestInformerDeletionFoundByRelist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, log := newLiveSource(), &told{}
+		source.write("a")
+		source.write("b")
+		inf := run(t, source, informer.Options{})
+		inf.handler(t, log.handle, informer.HandlerOptions{})
+		synctest.Wait()
+		log.take()
+
+		source.forget(func(srv *fifoServer) { srv.delete("b") })
+		<-time.After(10 * time.Second)
+		if got, want := log.take(), "Relist Deleted b/u2@12 -> <nil>"; got != want {
+			t.Errorf("the handler was told\n%s\nwant\n%s", got, want)
+		}
+		source.delete("a")
+		synctest.Wait()
+		if got, want := log.take(), "Watch Deleted a/u1@15 -> <nil> exact"; got != want {
+			t.Errorf("the handler was told\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// Promise 5: the same name with another UID is a deletion and an addition, by
+// watch and by relist.
+func TestInformerNewUID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, log := newLiveSource(), &told{}
+		source.write("a")
+		inf := run(t, source, informer.Options{})
+		inf.handler(t, log.handle, informer.HandlerOptions{})
+		synctest.Wait()
+		log.take()
+		source.change(func(srv *fifoServer) []informer.Event[*fifoObject] {
+			srv.delete("a")
+			ev := srv.write("a") // the deletion is not told
+			ev.Type = informer.EventModified
+			return []informer.Event[*fifoObject]{ev}
+		})
+		synctest.Wait()
+		if got, want := log.take(), "Watch Deleted a/u1@11 -> <nil>\nWatch Added <nil> -> a/u2@13"; got != want {
+			t.Errorf("by watch, the handler was told\n%s\nwant\n%s", got, want)
+		}
+		source.forget(func(srv *fifoServer) {
+			srv.delete("a")
+			srv.write("a")
+		})
+		<-time.After(10 * time.Second)
+		if got, want := log.take(), "Relist Deleted a/u2@13 -> <nil>\nRelist Added <nil> -> a/u3@15"; got != want {
+			t.Errorf("by relist, the handler was told\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// Promise 4: a server that was restored from a backup is followed, nothing of
+// the old state survives, and waits for versions of before end.
+func TestInformerFollowsRestoredServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		source.write("a")
+		inf := run(t, source, informer.Options{})
+		synctest.Wait()
+		saved := source.state()
+		source.write("a")
+		late := source.write("b")
+		ctx, cancel := waitFor(2 * time.Hour)
+		defer cancel()
+		if err := inf.WaitForResourceVersion(ctx, late); err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error, 1)
+		go func() { waited <- inf.WaitForResourceVersion(ctx, late+"0") }()
+		synctest.Wait()
+
+		source.forget(func(srv *fifoServer) {
+			srv.objects, srv.version = saved, 11
+		})
+		<-time.After(time.Hour) // of silence, which leads to a question
+		if got, ok := inf.Get(fifoKey("a")); !ok || got.version != "11" || inf.Len() != 1 {
+			t.Errorf("after the restore the cache has %v, want a@11 alone", inf.List())
+		}
+		select {
+		case err := <-waited:
+			if !errors.Is(err, informer.ErrNewEpoch) {
+				t.Errorf("the wait for a version of before ended with %v, want ErrNewEpoch", err)
+			}
+		default:
+			t.Error("the wait for a version of before goes on")
+		}
+		if err := inf.WaitForResourceVersion(ctx, source.write("c")); err != nil {
+			t.Errorf("a wait in the new epoch: %v", err)
+		}
+	})
+}
+
+// Promises 18, 20: who waits in vain learns which informer it is and why
+// (client-go#732, cr#1653, cr#2231, k8s#57074), and later it syncs.
+func TestInformerWaitSyncedSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		source.fail(forbidden)
+		inf := run(t, source, informer.Options{Name: "things of mine"})
+		ctx, cancel := waitFor(time.Second)
+		defer cancel()
+		err := informer.WaitSynced(ctx, inf.Informer)
+		mustContain(t, "WaitSynced", err, "things of mine", "no role")
+		if !apierrors.IsForbidden(err) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("WaitSynced = %v, want Forbidden and DeadlineExceeded", err)
+		}
+		if s := inf.Status(); s.State != informer.StateFailing || !apierrors.IsForbidden(s.Err) || s.FailingSince.IsZero() {
+			t.Errorf("Status() = %+v, want failing with Forbidden", s)
+		}
+		source.fail(nil)
+		ctx, cancel = waitFor(time.Minute)
+		defer cancel()
+		if err := inf.WaitSynced(ctx); err != nil {
+			t.Errorf("WaitSynced when it is allowed again = %v", err)
+		}
+		if s := inf.Status(); s.Err != nil || !s.FailingSince.IsZero() {
+			t.Errorf("Status() = %+v, want no failure", s)
+		}
+	})
+}
+
+// stuckSource yields one object, and then nothing.
+type stuckSource struct{ deaf bool }
+
+func (s stuckSource) List(ctx context.Context, _ metav1.ListOptions) iter.Seq2[informer.Event[*fifoObject], error] {
+	return func(yield func(informer.Event[*fifoObject], error) bool) {
+		if !yield(informer.EventOf(informer.EventAdded, &fifoObject{name: "a", version: "3"}), nil) {
+			return
+		}
+		if s.deaf {
+			<-time.After(time.Hour)
+		}
+		<-ctx.Done()
+		yield(informer.Event[*fifoObject]{}, ctx.Err())
+	}
+}
+
+func (s stuckSource) Watch(ctx context.Context, _ metav1.ListOptions) iter.Seq2[informer.Event[*fifoObject], error] {
+	return func(yield func(informer.Event[*fifoObject], error) bool) {
+		yield(informer.Event[*fifoObject]{}, apierrors.NewBadRequest("plain lists only"))
+	}
+}
+
+func TestInformerWaitsWithoutFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inf, err := informer.New[*fifoObject](stuckSource{}, informer.Options{Name: "slow"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := waitFor(time.Second)
+		defer cancel()
+		mustContain(t, "WaitSynced before Run", inf.WaitSynced(ctx), "slow", "not running")
+		r := start(t, inf)
+		ctx, cancel = waitFor(time.Second)
+		defer cancel()
+		mustContain(t, "WaitSynced in a list", r.WaitSynced(ctx), "slow", "still listing, 1 objects so far")
+		r.stop()
+		synctest.Wait()
+		if err := r.WaitSynced(context.Background()); !errors.Is(err, informer.ErrStopped) {
+			t.Errorf("WaitSynced after the end = %v, want ErrStopped", err)
+		}
+	})
+}
+
+// Promise 18: a handler is synced when the last of its initial calls has
+// returned (k8s#113763, k8s#129024, istio#24117), a panic does not prevent it,
+// and a removal ends the wait.
+func TestRegistrationSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		for _, name := range []string{"a", "b", "c"} {
+			source.write(name)
+		}
+		inf := run(t, source, informer.Options{})
+		began, gate := time.Now(), make(chan struct{})
+		slow := func(c informer.Change[*fifoObject]) {
+			<-time.After(time.Second)
+			if c.Key.Name == "a" {
+				panic("the first one")
+			}
+		}
+		early := inf.handler(t, slow, informer.HandlerOptions{OnPanic: informer.PanicReport})
+		<-time.After(5 * time.Second)
+		late := inf.handler(t, slow, informer.HandlerOptions{OnPanic: informer.PanicReport})
+		stuck := inf.handler(t, func(informer.Change[*fifoObject]) { <-gate }, informer.HandlerOptions{Name: "stuck"})
+
+		if err := early.WaitSynced(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := late.WaitSynced(context.Background()); err != nil || time.Since(began) != 8*time.Second {
+			t.Errorf("synced after %v with %v, want 8s", time.Since(began), err)
+		}
+		waited := make(chan error, 1)
+		go func() { waited <- stuck.WaitSynced(context.Background()) }()
+		synctest.Wait()
+		stuck.Remove()
+		select {
+		case <-stuck.Done():
+			t.Error("Done is closed while a call runs")
+		default:
+		}
+		close(gate)
+		if err := <-waited; !errors.Is(err, informer.ErrRemoved) {
+			t.Errorf("WaitSynced of a removed handler = %v, want ErrRemoved", err)
+		}
+		<-stuck.Done()
+	})
+}
+
+// Without objects, a handler is synced when the cache is, also one that was
+// added before Run.
+func TestRegistrationSyncedWithoutObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inf, err := informer.New(newLiveSource(), informer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nothing := func(informer.Change[*fifoObject]) { t.Error("called") }
+		before, err := inf.AddHandler(nothing, informer.HandlerOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := start(t, inf)
+		after := r.handler(t, nothing, informer.HandlerOptions{})
+		for _, reg := range []*informer.Registration{before, after} {
+			if err := reg.WaitSynced(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+		unrun, err := informer.New(newLiveSource(), informer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		never, err := unrun.AddHandler(nothing, informer.HandlerOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		never.Remove()
+		never.Remove()
+		<-never.Done()
+	})
+}
+
+// Promise 19: Run returns at once after its context has ended, or when the
+// last user code has returned, or else names that code after the grace.
+func TestInformerCancelReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		source.write("a")
+		inf := run(t, source, informer.Options{})
+		began := time.Now()
+		inf.handler(t, func(informer.Change[*fifoObject]) { <-time.After(3 * time.Second) }, informer.HandlerOptions{})
+		synctest.Wait()
+		inf.stop()
+		if err := <-inf.done; err != nil || time.Since(began) != 3*time.Second {
+			t.Errorf("Run returned %v after %v, want nil after 3s, when the handler has returned", err, time.Since(began))
+		}
+
+		quick := run(t, source, informer.Options{})
+		synctest.Wait()
+		began = time.Now()
+		quick.stop()
+		if err := <-quick.done; err != nil || time.Since(began) != 0 {
+			t.Errorf("Run returned %v after %v, want nil at once", err, time.Since(began))
+		}
+
+		stuck := run(t, source, informer.Options{Name: "things", Grace: 7 * time.Second})
+		stuck.handler(t, func(informer.Change[*fifoObject]) { <-time.After(time.Minute) }, informer.HandlerOptions{Name: "the stuck one"})
+		stuck.handler(t, func(informer.Change[*fifoObject]) {}, informer.HandlerOptions{Name: "the other one"})
+		synctest.Wait()
+		began = time.Now()
+		stuck.stop()
+		err := <-stuck.done
+		mustContain(t, "Run", err, "things", "the stuck one has not returned within 7s")
+		if strings.Contains(err.Error(), "other") || time.Since(began) != 7*time.Second {
+			t.Errorf("Run returned %v after %v, want one name after 7s", err, time.Since(began))
+		}
+
+		deaf := run(t, stuckSource{deaf: true}, informer.Options{})
+		synctest.Wait()
+		deaf.stop()
+		mustContain(t, "Run", <-deaf.done, "the source or OnFailure has not returned within 5s")
+		<-time.After(time.Hour)
+	})
+}
+
+// Promise 19: a second Run is an error; after the end, readers answer from the
+// last state, and all else says so.
+func TestInformerAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		source.write("a")
+		inf := run(t, source, informer.Options{})
+		synctest.Wait()
+		if err := inf.Run(context.Background()); !errors.Is(err, informer.ErrRunning) {
+			t.Errorf("a second Run = %v, want ErrRunning", err)
+		}
+		inf.stop()
+		if err := <-inf.done; err != nil {
+			t.Fatal(err)
+		}
+		_, addHandler := inf.AddHandler(func(informer.Change[*fifoObject]) {}, informer.HandlerOptions{})
+		_, addIndex := informer.AddIndex(inf.Informer, "x", func(o *fifoObject) (string, bool) { return o.uid, true })
+		ctx := context.Background()
+		for what, err := range map[string]error{
+			"Run":                    inf.Run(ctx),
+			"AddHandler":             addHandler,
+			"AddIndex":               addIndex,
+			"WaitSynced":             inf.WaitSynced(ctx),
+			"WaitForResourceVersion": inf.WaitForResourceVersion(ctx, "5"),
+			"WaitUntil":              inf.WaitUntil(ctx, func(informer.Reader[*fifoObject]) bool { return true }),
+		} {
+			if !errors.Is(err, informer.ErrStopped) {
+				t.Errorf("%s after the end = %v, want ErrStopped", what, err)
+			}
+		}
+		if _, ok := inf.Get(fifoKey("a")); !ok || inf.Len() != 1 {
+			t.Error("after the end the cache is empty")
+		}
+		if s := inf.Status(); s.State != informer.StateStopped || s.Objects != 1 {
+			t.Errorf("Status() = %+v, want stopped with one object", s)
+		}
+	})
+}
+
+// Promise 20: OnFailure hears of each failure once, and may end Run; a
+// resource that cannot be watched ends it by itself.
+func TestInformerFailuresEndRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		enough := errors.New("enough")
+		var failures []informer.Failure
+		source := newLiveSource()
+		source.fail(forbidden)
+		inf := run(t, source, informer.Options{Name: "things", OnFailure: func(f informer.Failure) error {
+			failures = append(failures, f)
+			if len(failures) == 3 {
+				return enough
+			}
+			return nil
+		}})
+		if err := <-inf.done; !errors.Is(err, enough) || !strings.Contains(err.Error(), "things") {
+			t.Errorf("Run = %v, want %v with the name", err, enough)
+		}
+		for i, f := range failures {
+			if f.Attempt != i+1 || !apierrors.IsForbidden(f.Err) || f.Next <= 0 {
+				t.Errorf("failure %d is %+v", i, f)
+			}
+		}
+		unwatchable := newLiveSource()
+		inf = run(t, unwatchable, informer.Options{})
+		synctest.Wait()
+		unwatchable.fail(apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "things"}, "watch"))
+		if err := <-inf.done; !errors.Is(err, informer.ErrWatchNotSupported) || !apierrors.IsMethodNotSupported(err) {
+			t.Errorf("Run = %v, want ErrWatchNotSupported with the server's error", err)
+		}
+	})
+}
+
+// Promise 17: a panic is reported with the key, and the handler goes on or is
+// removed, as its options say (client-go#838, k8s#58394).
+func TestHandlerPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failures []informer.Failure
+		source := newLiveSource()
+		source.write("a")
+		source.write("b")
+		inf := run(t, source, informer.Options{OnFailure: func(f informer.Failure) error {
+			failures = append(failures, f)
+			return nil
+		}})
+		calls := map[string]int{}
+		bad := func(name string) informer.Handler[*fifoObject] {
+			return func(informer.Change[*fifoObject]) {
+				calls[name]++
+				panic("boom in " + name)
+			}
+		}
+		inf.handler(t, bad("report"), informer.HandlerOptions{Name: "report", OnPanic: informer.PanicReport})
+		synctest.Wait()
+		detached := inf.handler(t, bad("detach"), informer.HandlerOptions{Name: "detach", OnPanic: informer.PanicDetach})
+		<-detached.Done()
+		if calls["report"] != 2 || calls["detach"] != 1 || len(failures) != 3 {
+			t.Fatalf("calls %v, %d failures, want 2, 1 and 3", calls, len(failures))
+		}
+		var bad0 *informer.ObjectError
+		if !errors.As(failures[0].Err, &bad0) || bad0.Key.Name == "" || failures[0].Op != "report" ||
+			!strings.Contains(failures[0].Err.Error(), "boom in report") {
+			t.Errorf("the failure is %+v, want key, handler and panic", failures[0])
+		}
+		if err := detached.WaitSynced(context.Background()); !errors.Is(err, informer.ErrRemoved) {
+			t.Errorf("WaitSynced of a detached handler = %v, want ErrRemoved", err)
+		}
+	})
+}
+
+// Waits: promise 1, 18 (cr#1349, cr#1464, argo-cd#6296): one's own write, a
+// bookmark, versions that cannot be compared, a condition; none of them polls
+// (k8s#135315, k8s#82446).
+func TestInformerWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		inf := run(t, source, informer.Options{})
+		ctx, cancel := waitFor(time.Minute)
+		defer cancel()
+		began := time.Now()
+		for range 1000 {
+			version := source.write("a")
+			if err := inf.WaitForResourceVersion(ctx, version); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := inf.Get(fifoKey("a")); got == nil || got.version != version {
+				t.Fatalf("after the wait for %s the cache has %v", version, got)
+			}
+		}
+		source.change(func(*fifoServer) []informer.Event[*fifoObject] {
+			return []informer.Event[*fifoObject]{{Type: informer.EventBookmark, Version: "5000"}}
+		})
+		if err := inf.WaitForResourceVersion(ctx, "5000"); err != nil {
+			t.Errorf("after a bookmark at 5000, the wait for 5000 = %v", err)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the waits took %v of virtual time", took)
+		}
+		for _, version := range []string{"", "0", "abc", "12x"} {
+			if err := inf.WaitForResourceVersion(ctx, version); !errors.Is(err, informer.ErrNotComparable) {
+				t.Errorf("WaitForResourceVersion(%q) = %v, want ErrNotComparable", version, err)
+			}
+		}
+		go func() {
+			<-time.After(time.Second)
+			source.change(func(srv *fifoServer) []informer.Event[*fifoObject] {
+				srv.version = 6000
+				return []informer.Event[*fifoObject]{srv.write("z")}
+			})
+		}()
+		err := inf.WaitUntil(ctx, func(r informer.Reader[*fifoObject]) bool { return r.Len() == 2 })
+		if err != nil || time.Since(began) != time.Second {
+			t.Errorf("WaitUntil = %v after %v, want nil after 1s", err, time.Since(began))
+		}
+		mustContain(t, "WaitUntil in vain", inf.WaitUntil(ctx, func(informer.Reader[*fifoObject]) bool { return false }), "condition not met")
+		mustContain(t, "WaitUntil(nil)", inf.WaitUntil(ctx, nil), "nil")
+	})
+}
+
+// A resync is off by default, makes no request, says so, and is spread over its
+// period (client-go#1315, prometheus-operator#1718, fabric8#2812).
+func TestHandlerResync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		const objects = 3000
+		for i := range objects {
+			source.write(fmt.Sprint(i))
+		}
+		inf := run(t, source, informer.Options{})
+		var quiet int
+		inf.handler(t, func(informer.Change[*fifoObject]) { quiet++ }, informer.HandlerOptions{})
+		perMinute := map[int]int{}
+		seen := map[string]int{}
+		began := time.Now()
+		inf.handler(t, func(c informer.Change[*fifoObject]) {
+			if c.Cause == informer.CauseResync {
+				if c.Type != informer.Updated || c.Old != c.New {
+					t.Errorf("a resync is %+v", c)
+				}
+				perMinute[int(time.Since(began)/time.Minute)]++
+				seen[c.Key.Name]++
+			}
+		}, informer.HandlerOptions{Resync: time.Hour})
+		<-time.After(time.Hour + time.Second)
+		synctest.Wait()
+		if len(seen) != objects {
+			t.Errorf("%d of %d objects were told in the period", len(seen), objects)
+		}
+		for name, n := range seen {
+			if n != 1 {
+				t.Fatalf("%s was told %d times", name, n)
+			}
+		}
+		for minute, n := range perMinute {
+			if n > 10*objects/60 {
+				t.Errorf("minute %d had %d of %d calls", minute, n, objects)
+			}
+		}
+		if quiet != objects || source.lists != 1 {
+			t.Errorf("the other handler had %d calls, and there were %d lists", quiet, source.lists)
+		}
+	})
+}
+
+// Promise 15: a stuck handler costs memory by objects, not by events, and is
+// told of one update in the end, from the first old to the last new
+// (k8s#49705, k8s#122067).
+func TestHandlerStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, gate, log := newLiveSource(), make(chan struct{}), &told{}
+		source.write("a")
+		inf := run(t, source, informer.Options{})
+		reg := inf.handler(t, func(c informer.Change[*fifoObject]) {
+			<-gate
+			log.handle(c)
+		}, informer.HandlerOptions{})
+		synctest.Wait()
+		var last string
+		for i := range 30_000 {
+			if last = source.write("a"); i%10 == 0 {
+				synctest.Wait()
+			}
+		}
+		synctest.Wait()
+		if n, busy := reg.Backlog(); n > 1024+2 || busy != 0 {
+			t.Errorf("Backlog() = %d for %v", n, busy)
+		}
+		close(gate)
+		synctest.Wait()
+		lines := strings.Split(log.take(), "\n")
+		if len(lines) > 2 || !strings.HasSuffix(lines[len(lines)-1], "-> a/u1@"+last) {
+			t.Errorf("the handler was told %d changes, the last one %s, want one to @%s", len(lines), lines[len(lines)-1], last)
+		}
+	})
+}
+
+// Promise 16: 1000 handlers come and go during 10,000 updates; each one's
+// changes fold to the cache, and no goroutine is left (client-go#1167,
+// k8s#98657, k8s#142039, ovn-kubernetes#483).
+func TestHandlersComeAndGo(t *testing.T) {
+	source := newLiveSource()
+	inf, err := informer.New(source, informer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- inf.Run(ctx) }()
+
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range 10_000 {
+			if i%7 == 0 {
+				source.delete(fmt.Sprint(i % 50))
+			} else {
+				source.write(fmt.Sprint(i % 50))
+			}
+		}
+	})
+	folders := make([]*folder, 1000)
+	for i := range folders {
+		f := newFolder(fmt.Sprint("handler ", i), inf.Reader)
+		f.release()
+		if i%3 == 0 {
+			f.leave = i % 20
+		}
+		reg, err := inf.AddHandler(func(c informer.Change[*fifoObject]) {
+			<-f.joined
+			f.handle(c)
+		}, informer.HandlerOptions{Backlog: 1 + i%50})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.reg.Store(reg)
+		close(f.joined)
+		folders[i] = f
+		if i%2 == 0 && i > 10 {
+			folders[i-10].reg.Load().Remove()
+			folders[i-10].over.Store(true)
+		}
+	}
+	wg.Wait()
+	if err := inf.WaitForResourceVersion(ctx, source.write("end")); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if f.over.Load() {
+			<-f.reg.Load().Done()
+			if err := f.err(nil); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := f.until(ctx, "end"); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.err(source.state()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Several informers: the first that fails ends the others, and all errors are
+// told.
+func TestRunSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		enough := errors.New("enough")
+		bad, good := newLiveSource(), newLiveSource()
+		bad.fail(forbidden)
+		first, err := informer.New(bad, informer.Options{Name: "bad", OnFailure: func(informer.Failure) error { return enough }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := informer.New(good, informer.Options{Name: "good"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := waitFor(time.Second)
+		defer cancel()
+		err = informer.WaitSynced(ctx, first, second)
+		mustContain(t, "WaitSynced", err, "bad", "good")
+		if err := informer.Run(context.Background(), first, second); !errors.Is(err, enough) {
+			t.Errorf("Run = %v, want %v", err, enough)
+		}
+		if s := second.Status(); s.State != informer.StateStopped {
+			t.Errorf("the other informer is %v, want stopped", s.State)
+		}
+	})
+}
+
+// Bad input: a clear error that names the thing, at construction.
+func TestInformerBadInput(t *testing.T) {
+	good := newLiveSource()
+	inf, err := informer.New(good, informer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := func(informer.Change[*fifoObject]) {}
+	newErr := func(_ *informer.Informer[*fifoObject], err error) error { return err }
+	regErr := func(_ *informer.Registration, err error) error { return err }
+	queue, err := informer.NewWorkQueue(informer.QueueOptions[informer.Key]{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		what string
+		err  error
+		want []string
+	}{
+		{"nil source", newErr(informer.New[*fifoObject](nil, informer.Options{})), []string{"source", "nil", "fifoObject"}},
+		{"typed nil source", newErr(informer.New((*liveSource)(nil), informer.Options{})), []string{"source", "nil"}},
+		{"negative page", newErr(informer.New(good, informer.Options{PageSize: -1, Grace: -1})), []string{"PageSize is -1", "Grace is -1ns"}},
+		{"negative times", newErr(informer.New(good, informer.Options{MinBackoff: -1, WatchTimeout: -2})), []string{"MinBackoff", "WatchTimeout"}},
+		{"short watch", newErr(informer.New(good, informer.Options{WatchTimeout: 1})), []string{"WatchTimeout is 1ns", "at least 1s"}},
+		{"backoffs", newErr(informer.New(good, informer.Options{MinBackoff: time.Hour, MaxBackoff: time.Minute})), []string{"MinBackoff is 1h0m0s", "MaxBackoff, 1m0s"}},
+		{"labels", newErr(informer.New(good, informer.Options{LabelSelector: "a in (b"})), []string{"LabelSelector", "a in (b"}},
+		{"fields", newErr(informer.New(good, informer.Options{FieldSelector: "a"})), []string{"FieldSelector", `"a"`}},
+		{"nil handler", regErr(inf.AddHandler(nil, informer.HandlerOptions{})), []string{"handler", "nil"}},
+		{"negative backlog", regErr(inf.AddHandler(handler, informer.HandlerOptions{Name: "mine", Backlog: -1})), []string{"mine", "Backlog is -1"}},
+		{"negative resync", regErr(inf.AddHandler(handler, informer.HandlerOptions{Resync: -1})), []string{"Resync is -1ns"}},
+		{"no policy", regErr(inf.AddHandler(handler, informer.HandlerOptions{OnPanic: 9})), []string{"OnPanic is 9"}},
+		{"nil queue", regErr(informer.Enqueue(inf, nil)), []string{"queue", "nil"}},
+		{"nil keys", regErr(informer.EnqueueEach[*fifoObject, informer.Key](inf, queue, nil)), []string{"EnqueueEach", "nil"}},
+	} {
+		t.Run(test.what, func(t *testing.T) { mustContain(t, test.what, test.err, test.want...) })
+	}
+}
