@@ -11,7 +11,18 @@
 //	clientset, err := kubernetes.NewForConfig(srv.Config())
 //
 // In memory, which is the default, it lives happily inside a testing/synctest
-// bubble, where hours of watching take no time.
+// bubble, where hours of watching take no time:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		srv := informertest.Start(t, informertest.Options{})
+//		clientset, err := kubernetes.NewForConfig(srv.Config())
+//		…
+//		go func() { done <- pods.Run(t.Context()) }() // ends before srv does
+//		…
+//		version, err := srv.Create(pod)
+//		err = pods.WaitForResourceVersion(t.Context(), version)
+//
+// A program that is no test calls [NewServer] and [Server.Run].
 //
 // A [Script] is a source that does exactly what its lines say, one request a
 // line. It needs no server and no client:
