@@ -13,7 +13,8 @@ import (
 // shared, and the methods below, which write.
 //
 // Every write is one batch. It becomes visible at once, with all indexes, and
-// readers never wait for it. What comes is taken to be right: an Indexer does
+// readers wait for it a short constant time at most, however large it is. What
+// comes is taken to be right: an Indexer does
 // not compare versions to find out which object is newer. An object whose UID
 // and version are both set and equal to those of the stored one is not stored
 // again.
