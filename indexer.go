@@ -14,10 +14,9 @@ import (
 //
 // Every write is one batch. It becomes visible at once, with all indexes, and
 // readers wait for it a short constant time at most, however large it is. What
-// comes is taken to be right: an Indexer does
-// not compare versions to find out which object is newer. An object whose UID
-// and version are both set and equal to those of the stored one is not stored
-// again.
+// comes is taken to be right: an Indexer does not compare versions to find out
+// which object is newer. An object whose UID and version are both set and equal
+// to those of the stored one is not stored again.
 //
 // All methods may be called from any goroutine; writers wait for each other, and
 // index functions run while one writes. Make one with [NewIndexer]; the zero
