@@ -138,7 +138,7 @@ func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
 }
 
 // Resync tells every object that the consumer has, and of which nothing is
-// pending, once more.
+// pending, once more. Where nothing is known of the consumer, it does nothing.
 func (f *DeltaFIFO[T]) Resync() {
 	f.mu.Lock()
 	defer f.unlockAndWake()

@@ -10,12 +10,12 @@ var (
 	// good, and cannot be used in this way any more.
 	ErrStopped = errors.New("informer: stopped")
 
-	// ErrRunning means that Run was called while another Run is in progress or
-	// has been.
+	// ErrRunning means that Run was called while another Run is in progress.
+	// After the end of that, it is ErrStopped.
 	ErrRunning = errors.New("informer: already running")
 
-	// ErrRemoved means that the handler was removed before what was waited for
-	// came about.
+	// ErrRemoved means that the handler was removed, or its informer ended,
+	// before what was waited for came about.
 	ErrRemoved = errors.New("informer: handler removed")
 
 	// ErrNotComparable means that a resource version is not one that can be
@@ -58,8 +58,8 @@ func (e *ObjectError) Error() string { return fmt.Sprintf("object %q: %v", e.Key
 // Unwrap returns the reason.
 func (e *ObjectError) Unwrap() error { return e.Err }
 
-// A WrongTypeError means that a client hands over objects of another Go type
-// than its source is for. It ends Run: no retry would help.
+// A WrongTypeError means that a client hands over objects of another type than
+// its source is for. It ends Run: no retry would help.
 type WrongTypeError struct {
 	// Want is the type that the source is for, Got the one that came.
 	Want, Got string

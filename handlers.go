@@ -40,7 +40,8 @@ func (h HandlerFuncs[T]) Handle(c Change[T]) {
 
 // Filter returns a handler that sees only the objects that keep accepts: one
 // that begins to be accepted is added for h, one that ceases to be is deleted,
-// inexactly. It remembers the keys that h has, so it must not be registered
+// inexactly. Both functions are called on the handler's goroutine, and must not
+// be nil. The handler remembers the keys that h has, so it must not be registered
 // more than once.
 func Filter[T Object](keep func(T) bool, h Handler[T]) Handler[T] {
 	has := make(map[Key]struct{})
@@ -73,9 +74,10 @@ const (
 	// PanicCrash lets the program crash, with the handler and the key in the
 	// message. It is the default.
 	PanicCrash PanicPolicy = iota
-	// PanicReport reports a failure and goes on with the next change.
+	// PanicReport reports the panic to [Options.OnFailure], with its stack, and
+	// goes on with the next change. Without OnFailure nobody hears of it.
 	PanicReport
-	// PanicDetach reports a failure and removes the handler.
+	// PanicDetach reports the panic and removes the handler.
 	PanicDetach
 )
 
@@ -88,7 +90,7 @@ type HandlerOptions struct {
 	// Default: 1024.
 	Backlog int
 
-	// Name is used in errors and logs.
+	// Name is used in errors, and is the Op of a [Failure] for a panic.
 	//
 	// Default: "handler N".
 	Name string
@@ -123,8 +125,9 @@ func (o HandlerOptions) withDefaults(name string) (HandlerOptions, error) {
 	return o, nil
 }
 
-// A Registration is a handler's place at an informer. Its methods may be called
-// from any goroutine, the handler included.
+// A Registration is a handler's place at an informer. It comes from
+// [Informer.AddHandler]. Its methods may be called from any goroutine, the
+// handler included; but a call of WaitSynced by an initial call waits for itself.
 type Registration struct {
 	name         string
 	synced, done <-chan struct{}
@@ -138,9 +141,9 @@ type Registration struct {
 // objects of that list.
 func (r *Registration) Synced() <-chan struct{} { return r.synced }
 
-// WaitSynced waits for that. It returns [ErrRemoved] if the handler is removed
-// before, also by a stop of the informer, and the cause of ctx if that ends
-// before; both with the handler's name.
+// WaitSynced waits until the channel of Synced is closed. It returns [ErrRemoved]
+// if the handler is removed before, also by the end of the informer, and the
+// cause of ctx if that ends before; both with the handler's name.
 func (r *Registration) WaitSynced(ctx context.Context) error {
 	select {
 	case <-r.synced:

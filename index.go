@@ -10,7 +10,7 @@ import (
 // An Index finds objects by a key that a function gives them. It belongs to the
 // [Indexer] or [Informer] that it was added to, changes together with it, and
 // is safe for use by any number of goroutines. Make one with [AddIndex] or
-// [AddMultiIndex].
+// [AddMultiIndex]; the zero value is not usable.
 //
 // A key that cannot be found again is never filed: one that does not equal
 // itself, such as NaN, or an interface value that cannot be compared.

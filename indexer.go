@@ -18,14 +18,15 @@ import (
 // and version are both set and equal to those of the stored one is not stored
 // again.
 //
-// All methods may be called from any goroutine; writers wait for each other.
-// Make one with [NewIndexer].
-//
-// Two locks are taken in this order: writing, for the whole of a batch, under
-// which index functions and OnError run; then mu, for a short constant time,
-// under which no code of the user's runs.
+// All methods may be called from any goroutine; writers wait for each other, and
+// index functions run while one writes. Make one with [NewIndexer]; the zero
+// value is not usable.
 type Indexer[T Object] struct {
 	Reader[T]
+
+	// Two locks are taken in this order: writing, for the whole of a batch,
+	// under which index functions and OnError run; then mu, for a short
+	// constant time, under which no code of the user's runs.
 
 	seed        maphash.Seed
 	onError     func(error)
@@ -84,7 +85,7 @@ func namespaceOf[T Object](obj T, file func(string)) {
 // *[ObjectError] if obj has no name.
 func (x *Indexer[T]) Add(obj T) error { return x.write(Added, obj) }
 
-// Update is the same as Add.
+// Update is the same as Add: an Indexer makes no difference between the two.
 func (x *Indexer[T]) Update(obj T) error { return x.write(Updated, obj) }
 
 // Delete removes the object of the same key as obj, if there is one. It returns

@@ -15,8 +15,8 @@ import (
 //	source ──▶ Reflector ──▶ DeltaFIFO ──▶ Indexer ──▶ log ──▶ handlers
 //	           one goroutine ───────────▶  one ─────────────▶  one each
 //
-// Run does the work, and returns when its context ends; until then the copy is
-// empty, after that it stays as it was last. Handlers and indexes may be added
+// Run does the work, and returns when its context ends. Before the first list is
+// complete the copy is empty, and after Run it stays as it was last. Handlers and indexes may be added
 // at any time before and meanwhile. All methods may be called from any
 // goroutine. Objects are shared by everybody: they are read-only.
 //
@@ -225,7 +225,7 @@ func (t task) wait(ctx context.Context) error {
 	}
 }
 
-// Status returns how the informer is doing.
+// Status returns how the informer is doing. It may be called at any time.
 func (inf *Informer[T]) Status() Status {
 	s := inf.reflector.Status()
 	select {
@@ -238,7 +238,8 @@ func (inf *Informer[T]) Status() Status {
 
 // AddHandler registers a handler. It is called with the objects that are there,
 // as additions with CauseInitial, then with every change after that: no gap and
-// no duplicate. Its calls begin when Run does, and are made on one goroutine.
+// no duplicate. Its calls begin when Run does, and are made on one goroutine of
+// its own. AddHandler may be called at any time, also by a handler.
 //
 // It returns an error if handler is nil or the options are wrong, and
 // [ErrStopped] after the end of Run.

@@ -9,7 +9,8 @@ import (
 // A Lease is the right to work on a key, and no one else has it meanwhile. It
 // comes from [WorkQueue.Get], and ends with the first call of Done or Retry; all
 // later ones, also those on copies, do nothing and return false, even if the
-// key has been leased again. Its methods may be called from any goroutine.
+// key has been leased again. Its methods may be called from any goroutine. The
+// zero Lease counts as ended.
 type Lease[K comparable] struct {
 	// Key is the key that is leased.
 	Key K

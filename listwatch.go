@@ -10,9 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ListerWatcher is a source of objects of one kind: the one interface that
-// users may implement. [FromClient] and [FromREST] make sources of clients,
-// [Transform] and [Project] make sources of sources.
+// ListerWatcher is a source of objects of one kind: all that this package needs
+// of a server. [FromClient] and [FromREST] make sources of clients, [Transform]
+// and [Project] make sources of sources, and you may write one for anything that
+// can be listed and watched.
 //
 // Both methods return a sequence that runs one request when it is ranged over,
 // on the caller's goroutine, and yields events one by one as they are decoded.

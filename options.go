@@ -70,14 +70,16 @@ type Options struct {
 // A Failure is something that went wrong and will be tried again, or that
 // concerns one object only.
 type Failure struct {
-	// Op is what was being done: "list", "watch", "streaming list", "decode" or
-	// "index NAME".
+	// Op is what was being done: "list", "watch" or "streaming list" for a
+	// request; "decode" for an object that a source cannot show, "index" for
+	// one that an index cannot file; or the name of a handler that panicked.
 	Op string
 	// Attempt counts failures in a row, from 1; 0 for a failure of one object.
 	Attempt int
 	// Next is the time until the next attempt; 0 for a failure of one object.
 	Next time.Duration
-	// Err is the reason, never nil.
+	// Err is the reason, never nil. For a failure of one object, it wraps an
+	// *[ObjectError].
 	Err error
 }
 

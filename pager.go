@@ -24,7 +24,7 @@ import (
 // the list before its last page was read, and the pager starts over, once: all
 // that was yielded before is to be thrown away. If the server forgets the
 // second list too, that is the end. Any other error is the last thing that a
-// sequence yields. When the context ends, its error is.
+// sequence yields; when the context ends, that is its error.
 //
 // A Pager has no state of its own: its methods may be called at any time, and
 // concurrently if its source allows that. Those of [FromClient] and [FromREST]

@@ -266,32 +266,3 @@ func TestPagerMistakes(t *testing.T) {
 		}
 	}
 }
-
-// A pager that shows a collection, and throws away what it has seen when the
-// server makes it start over.
-func ExamplePager() {
-	server := &pagerServer{names: []string{"a", "b", "c"}, expire: map[int]bool{2: true}}
-	pager, err := informer.NewPager[sourceItem](server)
-	if err != nil {
-		panic(err)
-	}
-	var names []string
-	for obj, err := range pager.All(context.Background(), metav1.ListOptions{Limit: 2}) {
-		var bad *informer.ObjectError
-		switch {
-		case errors.Is(err, informer.ErrRestarted):
-			fmt.Println("throw away", names)
-			names = nil
-		case errors.As(err, &bad):
-			fmt.Println("skip", bad.Key)
-		case err != nil:
-			panic(err)
-		default:
-			names = append(names, obj.name)
-		}
-	}
-	fmt.Println(names)
-	// Output:
-	// throw away [a b]
-	// [a b c]
-}

@@ -36,7 +36,7 @@ func (s State) String() string {
 
 // Status is how an [Informer] or a [Reflector] is doing, at one moment.
 type Status struct {
-	// State is the state.
+	// State says what is going on.
 	State State
 	// Err is the last failure, nil once a request has succeeded after it.
 	Err error
@@ -44,9 +44,10 @@ type Status struct {
 	// if Err is nil.
 	FailingSince time.Time
 	// LastEvent is when the server last sent anything: an object, a bookmark,
-	// the end of a list.
+	// the end of a list. It is zero if it never has.
 	LastEvent time.Time
-	// Version is the resource version that has been reached.
+	// Version is the resource version that has been reached. The cache of an
+	// informer, which Reader.Version tells of, may be a moment behind.
 	Version string
 	// Objects is how many objects there are; during the first list, how many
 	// have come so far.

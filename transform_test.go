@@ -217,32 +217,3 @@ func TestSourceMistakes(t *testing.T) {
 		}
 	}
 }
-
-// Drop what nobody reads before anything is stored.
-func ExampleTransform() {
-	source := informer.Transform(sourceStub[sourceItem]{sourceEventOf(informer.EventAdded, "a", "large")},
-		func(o sourceItem) (sourceItem, error) {
-			o.payload = ""
-			return o, nil
-		})
-	for ev := range source.Watch(context.Background(), metav1.ListOptions{}) {
-		fmt.Printf("%v %s %q\n", ev.Type, ev.Key, ev.Object.payload)
-	}
-	// Output: Added n/a ""
-}
-
-// Store the users of a lock only, and those only while there are any.
-func ExampleProject() {
-	source := informer.Project(sourceStub[sourceItem]{
-		sourceEventOf(informer.EventAdded, "lock", "me"),
-		sourceEventOf(informer.EventModified, "lock", ""),
-	}, func(o sourceItem) (sourceItem, bool, error) {
-		return o, o.payload != "", nil
-	})
-	for ev := range source.Watch(context.Background(), metav1.ListOptions{}) {
-		fmt.Println(ev.Type, ev.Key, ev.Object.payload)
-	}
-	// Output:
-	// Added n/lock me
-	// Deleted n/lock
-}

@@ -16,7 +16,8 @@ func (inf *Informer[T]) Synced() <-chan struct{} { return inf.synced }
 // WaitSynced waits until the cache holds the first list. If ctx ends before, it
 // returns an error that wraps the cause of ctx and, if there was one, the last
 // failure, so that the predicates of k8s.io/apimachinery/pkg/api/errors tell
-// why. It returns [ErrStopped] if Run ends before.
+// why. Once Run has ended, it returns [ErrStopped], whether the cache was synced
+// or not.
 func (inf *Informer[T]) WaitSynced(ctx context.Context) error {
 	return inf.wait(ctx, "not synced", func(v view[T]) (bool, error) { return v.listed, nil })
 }
@@ -51,7 +52,8 @@ func (inf *Informer[T]) WaitForResourceVersion(ctx context.Context, version stri
 
 // WaitUntil waits until the cache is synced and ok says so of a state of it. It
 // calls ok on the caller's goroutine, under no lock, with one state at a time
-// and not with every one, and returns errors as WaitSynced does.
+// and not with every one: ok may keep the Reader, which is a snapshot. It returns
+// errors as WaitSynced does, and one if ok is nil.
 func (inf *Informer[T]) WaitUntil(ctx context.Context, ok func(Reader[T]) bool) error {
 	if ok == nil {
 		return inf.errorf("WaitUntil: the function is nil")
@@ -103,9 +105,9 @@ type member interface {
 	WaitSynced(context.Context) error
 }
 
-// Run runs several informers until ctx ends, or one of them returns an error:
-// then it ends the others. It returns when all have returned, with their
-// errors, joined.
+// Run runs several informers, of any types, until ctx ends, or one of them
+// returns an error: then it ends the others. It returns when all have returned,
+// with their errors, joined; nil after a normal cancel.
 func Run(ctx context.Context, informers ...member) error {
 	group, ctx := errgroup.WithContext(ctx)
 	errs := make([]error, len(informers))
@@ -119,8 +121,8 @@ func Run(ctx context.Context, informers ...member) error {
 	return errors.Join(errs...)
 }
 
-// WaitSynced waits for several informers. It returns the errors of all that are
-// not synced when ctx ends, joined; see [Informer.WaitSynced].
+// WaitSynced waits for several informers, of any types. It returns the errors of
+// all that are not synced when ctx ends, joined; see [Informer.WaitSynced].
 func WaitSynced(ctx context.Context, informers ...member) error {
 	errs := make([]error, len(informers))
 	for i, inf := range informers {
