@@ -16,6 +16,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,7 +94,7 @@ func follow[T informer.Object](
 	counts := maps.Collect(byNamespace.Keys())
 	fmt.Fprintf(out, "%d %s in %d namespaces, watching with %T\n", objects.Len(), name, len(counts), *new(T))
 	for _, namespace := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(out, "  %s: %d\n", namespace, counts[namespace])
+		fmt.Fprintf(out, "  %s: %d\n", cmp.Or(namespace, "(none)"), counts[namespace])
 	}
 	_, err = objects.AddHandler(func(c informer.Change[T]) {
 		obj := c.New

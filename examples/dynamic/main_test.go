@@ -32,7 +32,7 @@ func TestDynamic(t *testing.T) {
 			"1 deployments in 1 namespaces, watching with *unstructured.Unstructured", "  shop: 1",
 		}},
 		{"a group and version, no namespaces", []string{"nodes.v1."}, []string{
-			"3 nodes in 1 namespaces, watching with *unstructured.Unstructured", "  : 3",
+			"3 nodes in 1 namespaces, watching with *unstructured.Unstructured", "  (none): 3",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
