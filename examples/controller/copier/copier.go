@@ -124,8 +124,8 @@ type Copier struct {
 	synced, changes, reconciled, retries, conflicts atomic.Int64
 	created, updated, deleted, repaired             atomic.Int64
 
-	mu   sync.Mutex          // guards made
-	made map[string]struct{} // the namespaces that had a copy when last looked at
+	mu    sync.Mutex        // guards right
+	right map[string]string // by namespace: the last version of a copy that was right
 }
 
 // New returns a controller that works through client. It starts nothing: see
@@ -135,7 +135,7 @@ func New(client kubernetes.Interface, opts Options) (*Copier, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Copier{opts: opts, client: client, log: opts.Logger, made: make(map[string]struct{})}
+	c := &Copier{opts: opts, client: client, log: opts.Logger, right: make(map[string]string)}
 	if err := c.addCaches(); err != nil {
 		return nil, err
 	}

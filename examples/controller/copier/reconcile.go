@@ -107,7 +107,7 @@ func (c *Copier) create(ctx context.Context, want *corev1.ConfigMap) error {
 		return err
 	}
 	c.created.Add(1)
-	if c.known(want.Namespace) {
+	if c.lastRight(want.Namespace) != "" {
 		c.repaired.Add(1)
 		c.log.Info("repaired: the copy was deleted", "namespace", want.Namespace)
 	} else {
@@ -117,10 +117,8 @@ func (c *Copier) create(ctx context.Context, want *corev1.ConfigMap) error {
 }
 
 func (c *Copier) update(ctx context.Context, have, want *corev1.ConfigMap) error {
-	stale := have.Annotations[AnnotationVersion] != want.Annotations[AnnotationVersion]
-	drifted := !sameData(have, want)
-	if !stale && !drifted {
-		c.remember(have.Namespace)
+	if have.Annotations[AnnotationVersion] == want.Annotations[AnnotationVersion] && sameData(have, want) {
+		c.remember(have)
 		return nil
 	}
 	next := have.DeepCopy() // the cache's objects are shared
@@ -135,30 +133,28 @@ func (c *Copier) update(ctx context.Context, have, want *corev1.ConfigMap) error
 		return err
 	}
 	c.updated.Add(1)
-	if stale {
-		c.log.Debug("the copy follows the source", "namespace", next.Namespace)
-	} else {
+	if right := c.lastRight(have.Namespace); right != "" && right != have.ResourceVersion {
 		c.repaired.Add(1)
-		c.log.Info("repaired: the copy was changed", "namespace", next.Namespace)
+		c.log.Info("repaired: the copy was changed", "namespace", have.Namespace)
+	} else {
+		c.log.Debug("the copy follows the source", "namespace", have.Namespace)
 	}
 	return c.written(ctx, updated)
 }
 
 // remove deletes a copy, if it is still the one that is known.
 func (c *Copier) remove(ctx context.Context, have *corev1.ConfigMap) error {
-	c.forget(have.Namespace) // that it will be missing is no drift
 	err := c.client.CoreV1().ConfigMaps(have.Namespace).Delete(ctx, have.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion},
 	})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
+	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	c.deleted.Add(1)
-	c.log.Info("deleted the copy", "namespace", have.Namespace)
-
+	c.forget(have.Namespace) // that it is missing from now on is no drift
+	if err == nil {
+		c.deleted.Add(1)
+		c.log.Info("deleted the copy", "namespace", have.Namespace)
+	}
 	ctx, cancel := context.WithTimeout(ctx, ownWrite)
 	defer cancel()
 	return c.configMaps.WaitUntil(ctx, func(now informer.Reader[*corev1.ConfigMap]) bool {
@@ -170,7 +166,7 @@ func (c *Copier) remove(ctx context.Context, have *corev1.ConfigMap) error {
 // written returns when the cache shows what was written. Without that, the next
 // call for the same key could still see the state of before, and write again.
 func (c *Copier) written(ctx context.Context, cm *corev1.ConfigMap) error {
-	c.remember(cm.Namespace)
+	c.remember(cm)
 	ctx, cancel := context.WithTimeout(ctx, ownWrite)
 	defer cancel()
 	if err := c.configMaps.WaitForResourceVersion(ctx, cm.ResourceVersion); err != nil {
@@ -179,31 +175,31 @@ func (c *Copier) written(ctx context.Context, cm *corev1.ConfigMap) error {
 	return nil
 }
 
+// remember notes that this version of a copy is right.
+func (c *Copier) remember(cm *corev1.ConfigMap) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.right[cm.Namespace] = cm.ResourceVersion
+}
+
+// forget notes that a namespace is to have no copy.
+func (c *Copier) forget(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.right, namespace)
+}
+
+// lastRight returns the version of the copy that was right, as far as this
+// replica knows: another one now was not made by the controller.
+func (c *Copier) lastRight(namespace string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.right[namespace]
+}
+
 // sameData reports whether two ConfigMaps hold the same.
 func sameData(a, b *corev1.ConfigMap) bool {
 	return maps.Equal(a.Data, b.Data) && maps.EqualFunc(a.BinaryData, b.BinaryData, func(x, y []byte) bool {
 		return string(x) == string(y)
 	})
-}
-
-// remember notes that a namespace has its copy.
-func (c *Copier) remember(namespace string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.made[namespace] = struct{}{}
-}
-
-// forget notes that a namespace has no copy.
-func (c *Copier) forget(namespace string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.made, namespace)
-}
-
-// known reports whether a namespace had its copy.
-func (c *Copier) known(namespace string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.made[namespace]
-	return ok
 }
