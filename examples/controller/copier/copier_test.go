@@ -3,6 +3,7 @@ package copier_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -41,7 +42,7 @@ func namespace(name string, wanted bool) *corev1.Namespace {
 // faults are what a test does to requests; both may be changed at any time.
 type faults struct {
 	hold   atomic.Int64 // how long a write of a ConfigMap takes
-	lag    atomic.Int64 // how long an event of a watch takes
+	lag    atomic.Int64 // how long an event about a ConfigMap takes
 	refuse atomic.Value // part of a path: requests for it are answered 500
 }
 
@@ -52,9 +53,11 @@ func (f *faults) intercept(next http.Handler) http.Handler {
 			http.Error(w, "refused", http.StatusInternalServerError)
 			return
 		}
-		if r.Method == http.MethodGet {
+		about := strings.Contains(r.URL.Path, "/configmaps")
+		switch {
+		case about && r.Method == http.MethodGet:
 			w = &laggingWriter{w, &f.lag}
-		} else if strings.Contains(r.URL.Path, "/configmaps") {
+		case about:
 			select {
 			case <-time.After(time.Duration(f.hold.Load())):
 			case <-r.Context().Done():
@@ -205,8 +208,10 @@ func TestFollows(t *testing.T) {
 		step("the source is deleted", "", "", func() (string, error) { return srv.Delete(source()) })
 		step("the source comes back", "", "1", func() (string, error) { return srv.Create(source()) })
 		step("a namespace is deleted", "", "", func() (string, error) { return srv.Delete(namespace("b", true)) })
-		if n := r.Counts(); n.Repaired != 1 || n.Retries != 0 {
-			t.Errorf("counts = %+v, want one repair and no retry", n)
+		// The two caches move on their own: that the copy is gone may be seen
+		// before that its namespace is. Then one write fails.
+		if n := r.Counts(); n.Repaired != 1 || n.Retries > 1 {
+			t.Errorf("counts = %+v, want one repair and no retry but for the last step", n)
 		}
 	})
 }
@@ -256,19 +261,24 @@ func TestReadsOwnWrites(t *testing.T) {
 		r := start(t, srv, "one")
 		pass(time.Second)
 		f.lag.Store(int64(time.Second))
-		// Each change makes more than one key ready, one after the other.
-		for _, v := range []string{"2", "3", "4"} {
-			for _, obj := range []informertest.APIObject{configMap("default", "v", v), namespace("a", true), namespace("b", true)} {
-				if _, err := srv.Update(obj); err != nil {
+		before := count(writes(srv, "one"), "configmap")
+		for i, wanted := range []bool{true, false} {
+			ns := namespace("b", wanted)
+			for j := range 5 { // each makes the key ready, long before the write is seen
+				ns.Annotations = map[string]string{"n": fmt.Sprint(i, j)}
+				if _, err := srv.Update(ns); err != nil {
 					t.Fatal(err)
 				}
+				pass(100 * time.Millisecond)
 			}
 			pass(time.Minute)
-			wantCopy(t, srv, "a", v)
-			wantCopy(t, srv, "b", v)
+			wantCopy(t, srv, "b", map[bool]string{true: "1"}[wanted])
+			if n := count(writes(srv, "one"), "configmap") - before; n != i+1 {
+				t.Errorf("wanted: %v: %d writes of the copy, want %d", wanted, n, i+1)
+			}
 		}
-		if n := r.Counts(); n.Retries != 0 || n.Created != 2 || n.Updated > 5 {
-			t.Errorf("counts = %+v, want no retry, 2 creations and at most 5 updates", n)
+		if n := r.Counts(); n.Retries != 0 {
+			t.Errorf("counts = %+v, want no retry", n)
 		}
 	})
 }
@@ -286,6 +296,9 @@ func TestShutdownOrder(t *testing.T) {
 		took, err := r.stop()
 		if err != nil || took > 3*time.Second {
 			t.Errorf("Run = %v, %v after the end; want nil, less than 3s", err, took)
+		}
+		if n := r.Counts(); n.Reconciled < 7 || n.Retries != 0 { // the caches were there to the end
+			t.Errorf("counts = %+v, want every key worked off, and no retry", n)
 		}
 		for _, name := range []string{"a", "c", "d", "e", "f", "g", "h"} {
 			wantCopy(t, srv, name, "1")
