@@ -161,8 +161,8 @@ func (r *Registration) WaitSynced(ctx context.Context) error {
 }
 
 // Remove ends the calls: after it has returned none starts. It does not wait
-// for the one that is running, see Done; so the handler itself may call it, and
-// more than once.
+// for one that is running, or just beginning: see Done. So the handler itself
+// may call it, and more than once.
 func (r *Registration) Remove() { r.remove() }
 
 // Done returns a channel that is closed when the handler was removed, by Remove
