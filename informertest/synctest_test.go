@@ -16,10 +16,11 @@ import (
 
 // How to test a program that watches: with a server in memory and inside a
 // bubble, where a day takes no time. What is tested here is that an informer
-// still follows after a day of silence, with no failure in between.
+// still follows after a day of silence, with no failure and no second list in
+// between.
 func TestAfterADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := informertest.Start(t, informertest.Options{})
+		server := informertest.Start(t, informertest.Options{Record: 1000})
 		clientset, err := kubernetes.NewForConfig(server.Config())
 		if err != nil {
 			t.Fatal(err)
@@ -52,6 +53,15 @@ func TestAfterADay(t *testing.T) {
 		}
 		if _, ok := maps.Get(informer.Key{Namespace: "default", Name: "late"}); !ok {
 			t.Error("the object that was created last is not in the cache")
+		}
+		lists := 0
+		for _, request := range server.Requests() {
+			if request.Query.Get("sendInitialEvents") == "true" {
+				lists++
+			}
+		}
+		if lists != 1 {
+			t.Errorf("the collection was listed %d times, want once", lists)
 		}
 	})
 }
