@@ -21,7 +21,7 @@ type leaseContext[K comparable] struct{ queue *WorkQueue[K] }
 // If fn returns nil, the lease is [Lease.Done], otherwise it ends in
 // [Lease.Retry] with the error. The context of fn ends with ctx, and an error
 // that only says so puts the key back as it was: nothing is reported, and it
-// does not count as an attempt. Panics of fn are handled as ReportPanics says.
+// does not count as an attempt. Panics of fn are handled as OnPanic says.
 //
 // When ctx ends, Run leases no other key, waits for the calls of fn, and
 // returns nil; the queue stays open, and can be run again. Run returns nil as
@@ -98,7 +98,7 @@ func (q *WorkQueue[K]) call(
 			return
 		}
 		text := fmt.Sprintf("informer: queue %s: key %v: panic: %v", q.name, lease.Key, cause)
-		if !q.reportPanics {
+		if q.onPanic == PanicCrash {
 			panic(text)
 		}
 		err = fmt.Errorf("%s\n\n%s", text, debug.Stack())

@@ -64,7 +64,7 @@ func TestWorkQueue_RunOutcomes(t *testing.T) {
 					Limiter:      fixedLimiter[string](2 * s),
 					Name:         "jobs",
 					OnError:      func(key string, err error) { reported = append(reported, err.Error()) },
-					ReportPanics: true,
+					OnPanic: informer.PanicReport,
 				})
 				var got []time.Duration
 				start := time.Now()
@@ -210,7 +210,7 @@ func TestWorkQueue_Goexit(t *testing.T) {
 // TestWorkQueue_PanicCrashes runs itself in another process, which crashes with
 // the name of the queue and the key (as promise 17 for handlers).
 func TestWorkQueue_PanicCrashes(t *testing.T) {
-	if os.Getenv("INFORMER_TEST_CRASH") == "1" {
+	if os.Getenv("INFORMER_TEST_CRASH") == "queue" {
 		q := newQueue(t, informer.QueueOptions[string]{Name: "jobs", OnError: func(_ string, err error) {
 			fmt.Println("reported", err)
 		}})
@@ -219,7 +219,7 @@ func TestWorkQueue_PanicCrashes(t *testing.T) {
 		return
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestWorkQueue_PanicCrashes$")
-	cmd.Env = append(os.Environ(), "INFORMER_TEST_CRASH=1")
+	cmd.Env = append(os.Environ(), "INFORMER_TEST_CRASH=queue")
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "informer: queue jobs: key a: panic: boom") ||
 		strings.Contains(string(out), "reported") {

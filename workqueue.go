@@ -37,7 +37,7 @@ type WorkQueue[K comparable] struct {
 	name         string
 	limiter      RateLimiter[K]
 	onError      func(key K, err error)
-	reportPanics bool
+	onPanic PanicPolicy
 
 	seed  maphash.Seed
 	start time.Time // due times are counted from here
@@ -91,32 +91,37 @@ type QueueOptions[K comparable] struct {
 	// Default: errors are not reported. The key is retried all the same.
 	OnError func(key K, err error)
 
-	// ReportPanics makes a panic of the function that Run calls an error like
-	// any other, with the stack in its text: reported, and the key is retried.
+	// OnPanic says what happens when the function that Run calls panics: with
+	// PanicReport that is an error like any other, with the stack in its text,
+	// and the key is retried. PanicDetach has no meaning here.
 	//
-	// Default: the program crashes, with the name of the queue and the key in
-	// the message.
-	ReportPanics bool
+	// Default: PanicCrash, with the name of the queue and the key in the
+	// message.
+	OnPanic PanicPolicy
 }
 
 // NewWorkQueue returns an empty queue. It starts no goroutine.
 //
-// It returns an error if the options contradict themselves; those of today
-// cannot.
+// It returns an error that names the option if OnPanic is not one of the
+// policies that a queue has.
 func NewWorkQueue[K comparable](options QueueOptions[K]) (*WorkQueue[K], error) {
 	if options.Limiter == nil {
 		options.Limiter = DefaultLimiter[K]()
 	}
+	options.Name = orElse(options.Name, strings.TrimPrefix(fmt.Sprintf("%T", new(K)), "*"))
+	if p := options.OnPanic; p != PanicCrash && p != PanicReport {
+		return nil, fmt.Errorf("informer: queue %s: OnPanic is %d: must be PanicCrash or PanicReport", options.Name, p)
+	}
 	q := &WorkQueue[K]{
-		name:         orElse(options.Name, strings.TrimPrefix(fmt.Sprintf("%T", new(K)), "*")),
-		limiter:      options.Limiter,
-		onError:      options.OnError,
-		reportPanics: options.ReportPanics,
-		seed:         maphash.MakeSeed(),
-		start:        time.Now(),
-		wake:         make(chan struct{}, 1),
-		settled:      make(chan struct{}),
-		timerAt:      noTimer,
+		name:    options.Name,
+		limiter: options.Limiter,
+		onError: options.OnError,
+		onPanic: options.OnPanic,
+		seed:    maphash.MakeSeed(),
+		start:   time.Now(),
+		wake:    make(chan struct{}, 1),
+		settled: make(chan struct{}),
+		timerAt: noTimer,
 	}
 	q.delays.less = func(a, b dueWork) bool { return a.at < b.at }
 	q.delays.moved = func(d dueWork, i int) { q.keys.at(d.slot).prev = uint32(i) }

@@ -519,3 +519,10 @@ func TestWorkQueue_ErrorsNameTheQueue(t *testing.T) {
 		t.Errorf("adds and Len after Drain = %s", got)
 	}
 }
+
+func TestNewWorkQueue_BadInput(t *testing.T) {
+	for _, policy := range []informer.PanicPolicy{informer.PanicDetach, 9} {
+		_, err := informer.NewWorkQueue(informer.QueueOptions[string]{Name: "jobs", OnPanic: policy})
+		mustContain(t, "NewWorkQueue", err, "queue jobs", "OnPanic is")
+	}
+}
