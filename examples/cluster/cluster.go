@@ -50,6 +50,7 @@ func Use(ctx context.Context, kubeconfig string, program func(context.Context, *
 		if err != nil {
 			return err
 		}
+		config.QPS = -1 // no limit here: the server has its own
 		return program(ctx, config)
 	}
 	server, err := informertest.NewServer(informertest.Options{})
