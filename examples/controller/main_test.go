@@ -263,7 +263,8 @@ func TestKubeconfig(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
 	done := make(chan error, 1)
 	var out bytes.Buffer
 	go func() {
