@@ -50,6 +50,8 @@ func Use(ctx context.Context, kubeconfig string, program func(context.Context, *
 		if err != nil {
 			return err
 		}
+		config.QPS = -1                         // no limit here: the server has its own
+		config.ContentType = "application/json" // which every server speaks
 		return program(ctx, config)
 	}
 	server, err := informertest.NewServer(informertest.Options{})

@@ -17,6 +17,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -40,6 +41,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if *kubeconfig == "" {
+		if *source != sourceKey().String() || *label != demoLabel {
+			return errors.New("-source and -label need -kubeconfig: the embedded cluster has its own")
+		}
 		d, err := newDemo(*length, out)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,9 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/seed-99a027e8/informer/examples/controller/copier"
 	"github.com/seed-99a027e8/informer/informertest"
@@ -249,8 +253,62 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
+// On a cluster of a kubeconfig file, the program is the controller alone.
+func TestKubeconfig(t *testing.T) {
+	server := informertest.Start(t, informertest.Options{Socket: true})
+	for _, obj := range []informertest.APIObject{
+		configMap("kube-public"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"x": ""}}},
+	} {
+		if _, err := server.Create(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	done := make(chan error, 1)
+	var out bytes.Buffer
+	go func() {
+		done <- run(ctx, []string{
+			"-kubeconfig", kubeconfig(t, server), "-source=kube-public/app-config", "-label=x",
+		}, &out)
+	}()
+	for path := "/api/v1/namespaces/a/configmaps/app-config"; ; {
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if w.Code == http.StatusOK {
+			break
+		}
+		select {
+		case err := <-done:
+			t.Fatalf("run = %v\n%s", err, out.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("run = %v\n%s", err, out.String())
+	}
+	if strings.Contains(out.String(), "demo:") {
+		t.Errorf("output:\n%s\nwant no line that starts with demo:", out.String())
+	}
+}
+
+// kubeconfig returns the name of a file that says how to talk to the server.
+func kubeconfig(t *testing.T, server *informertest.Server) string {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: server.Config().Host}
+	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c"}
+	config.CurrentContext = "c"
+	file := filepath.Join(t.TempDir(), "config")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func TestRefusals(t *testing.T) {
-	for _, args := range [][]string{{"-kubeconfig", "/does/not/exist"}, {"-for", "soon"}} {
+	for _, args := range [][]string{{"-kubeconfig", "/does/not/exist"}, {"-for", "soon"}, {"-label", "x"}} {
 		if err := run(t.Context(), args, io.Discard); err == nil {
 			t.Errorf("run(%q) = nil, want an error", args)
 		}
