@@ -67,12 +67,13 @@ func Filter[T Object](keep func(T) bool, h Handler[T]) Handler[T] {
 	}
 }
 
-// PanicPolicy says what happens when a handler panics.
+// PanicPolicy says what happens when a handler, or the function of a queue's
+// workers, panics.
 type PanicPolicy uint8
 
 const (
-	// PanicCrash lets the program crash, with the handler and the key in the
-	// message. It is the default.
+	// PanicCrash lets the program crash, with the name of what panicked and the
+	// key in the message. It is the default.
 	PanicCrash PanicPolicy = iota
 	// PanicReport reports the panic to [Options.OnFailure], with its stack, and
 	// goes on with the next change. Without OnFailure nobody hears of it.

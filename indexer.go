@@ -69,7 +69,7 @@ type IndexerOptions struct {
 func NewIndexer[T Object](opts IndexerOptions) *Indexer[T] {
 	x := &Indexer[T]{seed: maphash.MakeSeed(), onError: opts.OnError, inPlace: maxInPlace}
 	x.Reader.x = x
-	x.byNamespace = newIndex(x, "namespace", namespaceOf[T])
+	x.byNamespace = newIndex(x, "the built-in namespace index", namespaceOf[T])
 	x.newest.Store(&state[T]{indexes: []indexRoot[T]{&root[string, T]{of: x.byNamespace}}})
 	return x
 }

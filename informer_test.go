@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -496,6 +498,31 @@ func TestHandlerPanics(t *testing.T) {
 			t.Errorf("WaitSynced of a detached handler = %v, want ErrRemoved", err)
 		}
 	})
+}
+
+// Promise 17: by default a panic crashes the program, with the handler and the
+// key in the message. The test runs itself in another process.
+func TestHandlerPanicCrashes(t *testing.T) {
+	if os.Getenv("INFORMER_TEST_CRASH") == "handler" {
+		source := newLiveSource()
+		source.write("a")
+		inf, err := informer.New(source, informer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = inf.AddHandler(func(informer.Change[*fifoObject]) { panic("boom") }, informer.HandlerOptions{Name: "mine"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = inf.Run(t.Context())
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestHandlerPanicCrashes$")
+	cmd.Env = append(os.Environ(), "INFORMER_TEST_CRASH=handler")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), `informer: mine panicked on object "ns/a": boom`) {
+		t.Errorf("the program ended with %v and:\n%s", err, out)
+	}
 }
 
 // Waits: promise 1, 18 (cr#1349, cr#1464, argo-cd#6296): one's own write, a

@@ -61,9 +61,9 @@ func TestWorkQueue_RunOutcomes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var reported []string
 				q := newQueue(t, informer.QueueOptions[string]{
-					Limiter:      fixedLimiter[string](2 * s),
-					Name:         "jobs",
-					OnError:      func(key string, err error) { reported = append(reported, err.Error()) },
+					Limiter: fixedLimiter[string](2 * s),
+					Name:    "jobs",
+					OnError: func(key string, err error) { reported = append(reported, err.Error()) },
 					OnPanic: informer.PanicReport,
 				})
 				var got []time.Duration

@@ -34,9 +34,9 @@ import (
 // goroutine. A queue has no goroutine of its own, and memory that a burst took
 // is given back within a second or so after it.
 type WorkQueue[K comparable] struct {
-	name         string
-	limiter      RateLimiter[K]
-	onError      func(key K, err error)
+	name    string
+	limiter RateLimiter[K]
+	onError func(key K, err error)
 	onPanic PanicPolicy
 
 	seed  maphash.Seed

@@ -389,6 +389,6 @@ func writeUpdated(w http.ResponseWriter, v view, next *record, created bool, err
 
 // wrongUID is the reason of a conflict, in the real server's words.
 func wrongUID(want, got types.UID) error {
-	const text = "Precondition failed: UID in precondition: %v, UID in object meta: %v"
-	return fmt.Errorf(text, want, got)
+	//lint:ignore ST1005 the server's own words
+	return fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", want, got)
 }

@@ -80,7 +80,7 @@ func follow[T informer.Object](
 	if err != nil {
 		return err
 	}
-	byNamespace, err := informer.AddIndex(objects, "namespace of", func(obj T) (string, bool) {
+	byNamespace, err := informer.AddIndex(objects, "namespace", func(obj T) (string, bool) {
 		return obj.GetNamespace(), true
 	})
 	if err != nil {
