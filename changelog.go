@@ -1,21 +1,22 @@
 package informer
 
-// logSegment is the number of changes in one piece of the log.
+// logSegment is the most changes in one piece of the log.
 const logSegment = 256
 
 // segment is a piece of the log of changes that all handlers of an informer
-// follow. The log has one writer and no lock: a cursor reads only what it was
-// told of, and by then it is written. Segments that every cursor has passed are
-// garbage.
+// follow: the changes of one batch, or a part of them. The log has one writer
+// and no lock: a cursor reads only what it was told of, and by then it is
+// written for good. Segments that every cursor has passed are garbage.
 type segment[T Object] struct {
-	changes [logSegment]Change[T]
-	next    *segment[T]
+	changes []Change[T]
+	next    *segment[T] // set when changes is complete
 }
 
-// cursor is a position in the log: it stands before change number pos. It holds
-// the segment of change pos-1, since that of pos need not exist yet.
+// cursor is a position in the log: it stands before change number pos, at the
+// segment that begins with it. At the end of the log that is one which is not
+// written yet, so a cursor keeps nothing alive that it has passed.
 //
-//	seg ──▶ [ 0 … 255 ] ──▶ [ 256 … 511 ] ──▶ …
+//	[ 0 … 255 ] ──▶ [ 256 … 290 ] ──▶ [ 291 ] ──▶ [ ]
 type cursor[T Object] struct {
 	seg *segment[T]
 	pos uint64
@@ -24,30 +25,29 @@ type cursor[T Object] struct {
 // newLog returns the cursor of the writer of an empty log: its end.
 func newLog[T Object]() cursor[T] { return cursor[T]{seg: new(segment[T])} }
 
-// index returns where change pos is within its segment, which c holds from now
-// on.
-func (c *cursor[T]) index() uint64 {
-	i := c.pos % logSegment
-	if i == 0 && c.pos > 0 {
+// append writes the next change. It is for the cursor of the writer only, which
+// stands behind the changes of a segment until seal ends that.
+func (c *cursor[T]) append(change Change[T]) {
+	c.seg.changes = append(c.seg.changes, change)
+	c.pos++
+	if len(c.seg.changes) == logSegment {
+		c.seal()
+	}
+}
+
+// seal ends a segment: from now on others may be told of c.
+func (c *cursor[T]) seal() {
+	if len(c.seg.changes) > 0 {
+		c.seg.next = new(segment[T])
 		c.seg = c.seg.next
 	}
-	return i
 }
 
-// append writes the next change. It is for the cursor of the writer only.
-func (c *cursor[T]) append(change Change[T]) {
-	if c.pos > 0 && c.pos%logSegment == 0 {
-		c.seg.next = new(segment[T])
-	}
-	c.seg.changes[c.index()] = change
-	c.pos++
-}
-
-// read passes the next changes, at least one and none from end on, and returns
-// them. They must not be written to.
-func (c *cursor[T]) read(end uint64) []Change[T] {
-	i := c.index()
-	n := min(logSegment-i, end-c.pos)
-	c.pos += n
-	return c.seg.changes[i : i+n]
+// read passes the next segment, of which c was told, and returns its changes,
+// at least one. They must not be written to.
+func (c *cursor[T]) read() []Change[T] {
+	run := c.seg.changes
+	c.pos += uint64(len(run))
+	c.seg = c.seg.next
+	return run
 }

@@ -18,11 +18,13 @@ type fanOut[T Object] struct {
 	listed    bool           // the state holds a whole list
 	epoch     int            // how often the server's version went backwards
 	moved     chan struct{}  // closed with the next state; nil: nobody waits
+
+	synced chan struct{} // closed with the first state that holds a whole list
 }
 
 func newFanOut[T Object](store *Indexer[T]) *fanOut[T] {
 	log := newLog[T]()
-	return &fanOut[T]{store: store, log: log, published: log}
+	return &fanOut[T]{store: store, log: log, published: log, synced: make(chan struct{})}
 }
 
 // apply brings the store to the state after b, and wakes those who are to know.
@@ -42,7 +44,12 @@ func (f *fanOut[T]) apply(b Batch[T]) {
 // publishLocked notes what belongs to s, the new state. The caller holds
 // store.mu.
 func (f *fanOut[T]) publishLocked(s *state[T], rewound bool) {
-	f.published, f.listed = f.log, s.listed
+	f.log.seal()
+	f.published = f.log
+	if s.listed && !f.listed {
+		f.listed = true
+		close(f.synced)
+	}
 	if rewound {
 		f.epoch++
 	}
@@ -52,15 +59,17 @@ func (f *fanOut[T]) publishLocked(s *state[T], rewound bool) {
 	}
 }
 
-// join makes h follow the log, and returns the state that it joins at.
-func (f *fanOut[T]) join(h *follower[T]) (at Reader[T]) {
+// join makes h follow the log from the newest state on.
+func (f *fanOut[T]) join(h *follower[T]) {
 	f.store.between(func(s *state[T]) {
-		at = Reader[T]{f.store, s}
-		h.at, h.end = f.published, f.published.pos
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.joined = Reader[T]{f.store, s}
+		h.expectLocked(s.len())
+		h.at, h.end, h.upTo = f.published, f.published.pos, f.published.pos
 		h.listed, h.syncAt = f.listed, h.end
 		f.followers = append(slices.Clip(f.followers), h)
 	})
-	return at
 }
 
 // leave ends that h is told of anything.

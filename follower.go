@@ -29,7 +29,12 @@ type follower[T Object] struct {
 	done    chan struct{} // closed when the last call has returned
 	wake    chan struct{} // one slot, so that filling it never blocks
 
-	resync resync // of the goroutine
+	// Of the goroutine; the first until it runs of join.
+
+	joined Reader[T] // the state that the handler is told of first
+	resync resync
+
+	left atomic.Int64 // calls that were taken, and have not returned
 
 	mu sync.Mutex // guards the fields below
 
@@ -37,7 +42,6 @@ type follower[T Object] struct {
 	end     uint64
 	backlog backlog[T]
 	upTo    uint64    // where the calls that were taken lead to
-	calls   int       // taken, and not all returned from
 	busy    time.Time // since when there is something to do; zero: idle
 
 	listed   bool   // the cache is synced: initial changes are those before syncAt
@@ -54,22 +58,25 @@ func newFollower[T Object](fan *fanOut[T], handle Handler[T], opts HandlerOption
 
 // start makes a goroutine run, unless the follower was removed before. The
 // caller waits for done.
-func (h *follower[T]) start(joined Reader[T]) {
+func (h *follower[T]) start() {
 	if !h.claimed.Swap(true) {
-		go h.run(joined)
+		go h.run()
 	}
 }
 
 // run makes calls until the follower is removed. First come the objects of the
 // state that it joined at.
-func (h *follower[T]) run(joined Reader[T]) {
+func (h *follower[T]) run() {
 	defer h.finish() // also if the handler ends its goroutine
 	h.resync.start(h.opts.Resync)
 	defer h.resync.stop()
-	for obj := range joined.All() {
+	initial := h.joined.All()
+	h.joined = Reader[T]{} // or it would stay in memory
+	for obj := range initial {
 		if !h.call(Change[T]{Type: Added, Cause: CauseInitial, Key: KeyOf(obj), New: obj}) {
 			return
 		}
+		h.left.Add(-1)
 	}
 	for !h.removed.Load() {
 		h.mu.Lock()
@@ -99,10 +106,10 @@ func (h *follower[T]) takeLocked() (run []Change[T], missed backlog[T]) {
 		close(h.synced)
 	}
 	if missed, h.backlog = h.backlog, missed; missed.len() == 0 && h.at.pos < h.end {
-		run = h.at.read(h.end)
+		run = h.at.read()
 	}
 	h.upTo = h.at.pos
-	h.calls = len(run) + missed.len()
+	h.left.Store(int64(len(run) + missed.len()))
 	return run, missed
 }
 
@@ -111,6 +118,7 @@ func (h *follower[T]) callRun(run []Change[T]) {
 		if !h.call(run[i]) {
 			return
 		}
+		h.left.Add(-1)
 	}
 }
 
@@ -121,6 +129,7 @@ func (h *follower[T]) callBacklog(missedAll backlog[T]) {
 			return
 		}
 		*m = missed[T]{}
+		h.left.Add(-1)
 	}
 }
 
@@ -142,9 +151,25 @@ func (h *follower[T]) callResync() {
 		return
 	}
 	from, to := h.resync.advance(at.slots.n, at.layout)
+	n := 0
+	at.some(from, to, func(T) bool { n++; return true })
+	h.mu.Lock()
+	h.expectLocked(n)
+	h.mu.Unlock()
 	at.some(from, to, func(obj T) bool {
-		return h.call(Change[T]{Type: Updated, Cause: CauseResync, Key: KeyOf(obj), Old: obj, New: obj})
+		more := h.call(Change[T]{Type: Updated, Cause: CauseResync, Key: KeyOf(obj), Old: obj, New: obj})
+		h.left.Add(-1)
+		return more
 	})
+}
+
+// expectLocked notes that n calls are to be made that the log does not ask for.
+// The caller holds mu.
+func (h *follower[T]) expectLocked(n int) {
+	h.left.Store(int64(n))
+	if n > 0 && h.busy.IsZero() {
+		h.busy = time.Now()
+	}
 }
 
 // call calls the handler, unless it is removed. It reports whether there may be
@@ -200,7 +225,7 @@ func (h *follower[T]) notify(end uint64, objects int, listed bool) {
 // mu.
 func (h *follower[T]) coalesceLocked() {
 	for h.at.pos < h.end {
-		run := h.at.read(h.end)
+		run := h.at.read()
 		for i := range run {
 			h.backlog.record(&run[i])
 		}
@@ -233,7 +258,9 @@ func (h *follower[T]) finish() {
 	h.forget()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.at, h.backlog, h.calls, h.busy = cursor[T]{pos: h.end}, backlog[T]{}, 0, time.Time{}
+	h.at, h.backlog, h.busy = cursor[T]{pos: h.end}, backlog[T]{}, time.Time{}
+	h.joined = Reader[T]{}
+	h.left.Store(0)
 	close(h.done)
 }
 
@@ -245,7 +272,7 @@ func (h *follower[T]) depth() (changes int, busy time.Duration) {
 	if !h.busy.IsZero() {
 		busy = time.Since(h.busy)
 	}
-	return h.calls + int(h.end-h.at.pos) + h.backlog.len(), busy
+	return int(h.left.Load()) + int(h.end-h.at.pos) + h.backlog.len(), busy
 }
 
 // registration returns what the user gets.

@@ -30,17 +30,16 @@ type Informer[T Object] struct {
 	fan       *fanOut[T]
 	reflector *Reflector[T]
 
-	synced chan struct{} // closed when the copy holds the first list
-	ended  chan struct{} // closed when Run has begun to return
+	ended chan struct{} // closed when Run has begun to return
 
 	failing sync.Mutex // held while OnFailure runs, which is called one at a time
 
 	mu       sync.Mutex // guards the fields below
 	life     lifecycle
-	stop     context.CancelFunc         // of Run, while running
-	err      error                      // why Run ends, if not because of its context
-	handlers map[*follower[T]]Reader[T] // not ended; with the state they joined at
-	names    int                        // handlers ever, for their names
+	stop     context.CancelFunc        // of Run, while running
+	err      error                     // why Run ends, if not because of its context
+	handlers map[*follower[T]]struct{} // those that have not ended
+	names    int                       // handlers ever, for their names
 }
 
 // lifecycle is where an Informer stands. It only goes forward.
@@ -56,10 +55,7 @@ const (
 // It returns an error if source is nil or was made from a nil client, or if the
 // options are wrong, naming each mistake.
 func New[T Object](source ListerWatcher[T], opts Options) (*Informer[T], error) {
-	inf := &Informer[T]{
-		synced: make(chan struct{}), ended: make(chan struct{}),
-		handlers: make(map[*follower[T]]Reader[T]),
-	}
+	inf := &Informer[T]{ended: make(chan struct{}), handlers: make(map[*follower[T]]struct{})}
 	opts, err := opts.withDefaults(fmt.Sprintf("%T", *new(T)))
 	if err != nil {
 		return nil, err
@@ -117,8 +113,8 @@ func (inf *Informer[T]) begin(stop context.CancelFunc) error {
 		return inf.errorf("%w", ErrStopped)
 	}
 	inf.life, inf.stop = inRun, stop
-	for h, joined := range inf.handlers {
-		h.start(joined)
+	for h := range inf.handlers {
+		h.start()
 	}
 	return nil
 }
@@ -129,14 +125,7 @@ func (inf *Informer[T]) pump(ctx context.Context) {
 		inf.fan.apply(b)
 		return nil
 	}
-	for inf.fifo.PopAll(ctx, apply) == nil {
-		select {
-		case <-inf.synced:
-		default:
-			if inf.fan.view().listed {
-				close(inf.synced)
-			}
-		}
+	for inf.fifo.PopAll(ctx, apply) == nil { // until ctx ends
 	}
 }
 
@@ -229,7 +218,7 @@ func (t task) wait(ctx context.Context) error {
 func (inf *Informer[T]) Status() Status {
 	s := inf.reflector.Status()
 	select {
-	case <-inf.synced:
+	case <-inf.Synced():
 		s.Objects = inf.Len()
 	default:
 	}
@@ -260,10 +249,10 @@ func (inf *Informer[T]) AddHandler(handler Handler[T], opts HandlerOptions) (*Re
 	h := newFollower(inf.fan, handler, opts)
 	h.report = func(err error) { inf.fail(opts.Name, err) }
 	h.forget = func() { inf.forget(h) }
-	joined := inf.fan.join(h)
-	inf.handlers[h] = joined
+	inf.fan.join(h)
+	inf.handlers[h] = struct{}{}
 	if inf.life == inRun {
-		h.start(joined)
+		h.start()
 	}
 	return h.registration(), nil
 }

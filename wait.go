@@ -11,7 +11,7 @@ import (
 
 // Synced returns a channel that is closed when the cache holds the first list.
 // It stays open if Run ends before.
-func (inf *Informer[T]) Synced() <-chan struct{} { return inf.synced }
+func (inf *Informer[T]) Synced() <-chan struct{} { return inf.fan.synced }
 
 // WaitSynced waits until the cache holds the first list. If ctx ends before, it
 // returns an error that wraps the cause of ctx and, if there was one, the last
