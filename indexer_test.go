@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -178,6 +179,19 @@ func TestReaderStopsInTheMiddle(t *testing.T) {
 // TestReadersNeverWaitForAWriter: promise 1. All queries answer while a writer
 // is at work, also from inside index functions and OnError.
 func TestReadersNeverWaitForAWriter(t *testing.T) {
+	done := make(chan struct{})
+	go func() { // ends with the test, unless somebody waits for ever
+		defer close(done)
+		readBesideWriter(t)
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("a query waits for a writer")
+	}
+}
+
+func readBesideWriter(t *testing.T) {
 	var x *informer.Indexer[*storeObj]
 	query := func() {
 		x.Get(storeKey("ns", "o1"))
@@ -197,7 +211,7 @@ func TestReadersNeverWaitForAWriter(t *testing.T) {
 		}
 		return 0, true
 	}); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	x.Apply(first(generation(10, 0)))
 	if err := x.Add(&storeObj{key: storeKey("ns", "x"), mood: panicky}); err != nil || reported != 1 {

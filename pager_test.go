@@ -188,6 +188,8 @@ func TestPagerModel(t *testing.T) {
 	})
 }
 
+// TestPagerContext is for promise 13: the end of the context is the end of the
+// sequence, wherever it comes.
 func TestPagerContext(t *testing.T) {
 	server := &pagerServer{names: strings.Fields("a b c d")}
 	pager, err := informer.NewPager[sourceItem](server)
@@ -222,6 +224,116 @@ func TestPagerContext(t *testing.T) {
 	}
 }
 
+// pagerDeaf yields one page after the other, whatever its context says.
+type pagerDeaf struct{ requests int }
+
+func (s *pagerDeaf) List(context.Context, metav1.ListOptions) iter.Seq2[informer.Event[sourceItem], error] {
+	return func(yield func(informer.Event[sourceItem], error) bool) {
+		s.requests++
+		for _, name := range []string{"a", "b"} {
+			if !yield(informer.EventOf(informer.EventAdded, sourceItemOf(name, "")), nil) {
+				return
+			}
+		}
+		yield(informer.Event[sourceItem]{Type: informer.EventEnd, Version: "9", Continue: strconv.Itoa(s.requests)}, nil)
+	}
+}
+
+func (s *pagerDeaf) Watch(context.Context, metav1.ListOptions) iter.Seq2[informer.Event[sourceItem], error] {
+	panic("a pager does not watch")
+}
+
+// Promise 13: the context holds also where the source does not heed it: within
+// a page, and before one is asked for.
+func TestPagerContextDeafSource(t *testing.T) {
+	for cancelAt, wantRequests := range []int{0, 1, 1, 2} { // the source would go on for ever
+		source := &pagerDeaf{}
+		pager, err := informer.NewPager[sourceItem](source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if cancelAt == 0 {
+			cancel()
+		}
+		var steps []string
+		for obj, err := range pager.All(ctx, metav1.ListOptions{}) {
+			if steps = append(steps, pagerStep(obj.name, err)); len(steps) == cancelAt {
+				cancel()
+			}
+		}
+		cancel()
+		if len(steps) != cancelAt+1 || steps[cancelAt] != "error:context canceled" || source.requests != wantRequests {
+			t.Errorf("cancelled after %d: %q and %d requests, want %d", cancelAt, steps, source.requests, wantRequests)
+		}
+	}
+}
+
+// Promise 13: what came of a page that broke off does not count when the list
+// starts over.
+func TestPagerForgetsBrokenPage(t *testing.T) {
+	pager, err := informer.NewPager[sourceItem](&pagerOnce{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for page, err := range pager.Pages(t.Context(), metav1.ListOptions{}) {
+		names := ""
+		for _, obj := range page {
+			names += obj.name
+		}
+		got = append(got, pagerStep(names, err))
+	}
+	if want := "a restarted ac"; strings.Join(got, " ") != want {
+		t.Errorf("Pages: %q, want %q", got, want)
+	}
+}
+
+// pagerOnce breaks off once, in the middle of its second page.
+type pagerOnce struct{ requests int }
+
+func (s *pagerOnce) List(context.Context, metav1.ListOptions) iter.Seq2[informer.Event[sourceItem], error] {
+	s.requests++
+	names := map[int]string{1: "a", 2: "b", 3: "ac"}[s.requests]
+	return func(yield func(informer.Event[sourceItem], error) bool) {
+		for _, name := range strings.Split(names, "") {
+			if !yield(informer.EventOf(informer.EventAdded, sourceItemOf(name, "")), nil) {
+				return
+			}
+		}
+		switch s.requests {
+		case 1:
+			yield(informer.Event[sourceItem]{Type: informer.EventEnd, Version: "9", Continue: "x"}, nil)
+		case 2:
+			yield(informer.Event[sourceItem]{}, apierrors.NewResourceExpired("the token is too old"))
+		default:
+			yield(informer.Event[sourceItem]{Type: informer.EventEnd, Version: "10"}, nil)
+		}
+	}
+}
+
+func (s *pagerOnce) Watch(context.Context, metav1.ListOptions) iter.Seq2[informer.Event[sourceItem], error] {
+	panic("a pager does not watch")
+}
+
+// pagerSameToken gives the same token for ever.
+type pagerSameToken struct{ requests int }
+
+func (s *pagerSameToken) List(context.Context, metav1.ListOptions) iter.Seq2[informer.Event[sourceItem], error] {
+	return func(yield func(informer.Event[sourceItem], error) bool) {
+		if s.requests++; s.requests > 9 {
+			yield(informer.Event[sourceItem]{}, errSource)
+			return
+		}
+		yield(informer.Event[sourceItem]{Type: informer.EventEnd, Version: "9", Continue: "c"}, nil)
+	}
+}
+
+func (s *pagerSameToken) Watch(context.Context, metav1.ListOptions) iter.Seq2[informer.Event[sourceItem], error] {
+	panic("a pager does not watch")
+}
+
+// Promise 13: a loop over a pager that is left makes no other request.
 func TestPagerLeave(t *testing.T) {
 	server := &pagerServer{names: strings.Fields("a b c d"), expire: map[int]bool{2: true}}
 	pager, err := informer.NewPager[sourceItem](server)
@@ -241,6 +353,8 @@ func TestPagerLeave(t *testing.T) {
 	}
 }
 
+// Promise 13: page bounds hold, and mistakes of the caller or the source are
+// errors.
 func TestPagerMistakes(t *testing.T) {
 	yes := true
 	for want, opts := range map[string]metav1.ListOptions{
@@ -257,9 +371,7 @@ func TestPagerMistakes(t *testing.T) {
 	// Sources that break the rules.
 	for want, source := range map[string]informer.ListerWatcher[sourceItem]{
 		"error:informer: pager: the source ended a list without an end or an error": sourceStub[sourceItem]{},
-		`error:informer: pager: the server sent the continue token "c" twice`: sourceStub[sourceItem]{
-			{ev: informer.Event[sourceItem]{Type: informer.EventEnd, Continue: "c"}},
-		},
+		`error:informer: pager: the server sent the continue token "c" twice`:       &pagerSameToken{},
 	} {
 		if all, _ := pagerSteps(t, source, metav1.ListOptions{}); all != want {
 			t.Errorf("All: %q, want %q", all, want)
