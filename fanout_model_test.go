@@ -349,13 +349,13 @@ func runFanout(t *testing.T, steps []fanoutStep, beforeRun int) []error {
 	return r.errs
 }
 
-// until waits until f holds the object of that name.
+// until waits until f holds the object of that name, or has removed itself.
 func (f *folder) until(ctx context.Context, name string) error {
 	for {
 		f.mu.Lock()
 		_, ok := f.holds[name]
 		f.mu.Unlock()
-		if ok {
+		if ok || f.over.Load() {
 			return nil
 		}
 		if ctx.Err() != nil {

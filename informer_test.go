@@ -702,17 +702,15 @@ func TestHandlersComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range folders {
-		if f.over.Load() {
-			<-f.reg.Load().Done()
-			if err := f.err(nil); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
 		if err := f.until(ctx, "end"); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.err(source.state()); err != nil {
+		want := source.state()
+		if f.over.Load() {
+			<-f.reg.Load().Done()
+			want = nil
+		}
+		if err := f.err(want); err != nil {
 			t.Fatal(err)
 		}
 	}
