@@ -38,10 +38,10 @@ type Reflector[T Object] struct {
 	apply  func(Event[T]) error
 	opts   Options
 	health health
+	log    sparseLog
 
 	// The fields below belong to Run.
 
-	log     sparseLog
 	backoff backoff
 	// refused says that the server does not understand streaming lists.
 	refused bool
@@ -55,7 +55,7 @@ type Reflector[T Object] struct {
 // goes on. Any other error ends Run. Grace has no meaning here: Run waits for
 // apply.
 func NewReflector[T Object](source ListerWatcher[T], apply func(Event[T]) error, opts Options) (*Reflector[T], error) {
-	opts, err := opts.withDefaults(fmt.Sprintf("%T", *new(T)))
+	opts, err := opts.withDefaults(typeName[T]())
 	err = errors.Join(err, sourceError(source))
 	if apply == nil {
 		err = errors.Join(err, fmt.Errorf("informer: %s: apply is nil", opts.Name))
@@ -255,6 +255,7 @@ func (r *Reflector[T]) skip(ev received[T], bad *ObjectError) error {
 
 // decodeFailed tells that one object cannot be used.
 func (r *Reflector[T]) decodeFailed(bad *ObjectError) error {
+	r.log.failed(opDecode, bad)
 	if err := r.tell(Failure{Op: opDecode, Err: bad}); err != nil {
 		return &endError{err}
 	}
