@@ -138,11 +138,12 @@ func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
 }
 
 // Resync tells every object that the consumer has, and of which nothing is
-// pending, once more. Where nothing is known of the consumer, it does nothing.
+// pending, once more. Where nothing is known of the consumer, and after Close,
+// it does nothing.
 func (f *DeltaFIFO[T]) Resync() {
 	f.mu.Lock()
 	defer f.unlockAndWake()
-	f.resync = true
+	f.resync = f.resync || !f.closed
 }
 
 // Close ends the queue. The consumer gets what is pending, then [ErrStopped].
@@ -362,14 +363,24 @@ func (f *DeltaFIFO[T]) endListLocked(version string) error {
 	return nil
 }
 
-// overtakenLocked returns deletions of what is pending and not in the list, for
-// a consumer of whom nothing is known. The caller holds mu.
+// overtakenLocked returns the deletions, for a consumer of whom nothing is
+// known, of what is pending and not in the list, or there as another object;
+// and with them what the list has under that key, which leaves the list. The
+// caller holds mu.
 func (f *DeltaFIFO[T]) overtakenLocked(list *staging[T]) (gone line[pending[T]]) {
 	for k, p := range f.queue.all {
-		if !list.items.has(k) {
+		if it := list.items.find(k); it != nil && it.usable {
+			p.put(it.object, Replaced)
+			p.typ = Replaced
+		} else {
 			p.remove(p.live, false)
-			p.listed = true
-			*gone.enter(k) = *p
+		}
+		if p.listed = true; !p.hasGone {
+			continue
+		}
+		*gone.enter(k) = *p
+		if list.items.has(k) {
+			list.items.leave(k)
 		}
 	}
 	return gone
@@ -385,7 +396,7 @@ func (f *DeltaFIFO[T]) changeLocked(ev Event[T]) {
 	case EventDeleted:
 		f.removeLocked(ev)
 	}
-	if !older(ev.Version, f.version) {
+	if ev.Version != "" && !older(ev.Version, f.version) {
 		f.version = ev.Version
 	}
 	f.news = true

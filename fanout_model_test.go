@@ -30,7 +30,7 @@ type folder struct {
 	joined chan struct{} // closed when reg is set
 	calls  atomic.Int32  // in progress
 	over   atomic.Bool   // Remove has returned
-	after  atomic.Int32  // calls seen since: one may have been beginning
+	after  atomic.Int32  // calls that came in after that
 
 	mu    sync.Mutex // guards the fields below
 	open  bool       // gate is closed
@@ -59,15 +59,16 @@ func (f *folder) handle(c informer.Change[*fifoObject]) {
 		f.fail("two calls at a time")
 	}
 	defer f.calls.Add(-1)
+	// One may have started before, and come here only now.
 	if f.over.Load() && f.after.Add(1) > 1 {
-		f.fail("a second call began after Remove had returned")
+		f.fail("a call started after Remove had returned")
 	}
 	f.check(c)
 	<-f.gate
 	if f.total == f.leave {
 		f.reg.Load().Remove()
+		f.after.Store(1)
 		f.over.Store(true)
-		f.after.Add(1) // it is this call that was running
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 type follower[T Object] struct {
 	opts   HandlerOptions
 	handle Handler[T]
-	report func(error) // told of panics
+	report func(error) // told of panics, and of a handler that ends its goroutine
 	forget func()      // told of the end
 	fan    *fanOut[T]
 
@@ -178,13 +178,17 @@ func (h *follower[T]) call(c Change[T]) (more bool) {
 	if h.removed.Load() {
 		return false
 	}
+	returned := false
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.panicked(c.Key, cause)
+		} else if !returned {
+			h.report(&ObjectError{Key: c.Key, Err: fmt.Errorf("%s has ended its goroutine, and is removed", h.opts.Name)})
 		}
 		more = !h.removed.Load()
 	}()
 	h.handle(c)
+	returned = true
 	return true
 }
 

@@ -40,10 +40,13 @@ func (h HandlerFuncs[T]) Handle(c Change[T]) {
 
 // Filter returns a handler that sees only the objects that keep accepts: one
 // that begins to be accepted is added for h, one that ceases to be is deleted,
-// inexactly. Both functions are called on the handler's goroutine, and must not
-// be nil. The handler remembers the keys that h has, so it must not be registered
-// more than once.
+// inexactly. Both functions are called on the handler's goroutine. The handler
+// remembers the keys that h has, so it must not be registered more than once. If
+// keep or h is nil, so is the result, which AddHandler refuses.
 func Filter[T Object](keep func(T) bool, h Handler[T]) Handler[T] {
+	if keep == nil || h == nil {
+		return nil
+	}
 	has := make(map[Key]struct{})
 	return func(c Change[T]) {
 		_, had := has[c.Key]
@@ -103,7 +106,7 @@ type HandlerOptions struct {
 
 	// Resync is the time in which the handler is told of each object once
 	// more, as an update with CauseResync, spread over that time. It makes no
-	// request.
+	// request. It is at least a millisecond.
 	//
 	// Default: never.
 	Resync time.Duration
@@ -119,6 +122,8 @@ func (o HandlerOptions) withDefaults(name string) (HandlerOptions, error) {
 		return o, fmt.Errorf("informer: options of %s: Backlog is %d: must not be negative", o.Name, o.Backlog)
 	case o.Resync < 0:
 		return o, fmt.Errorf("informer: options of %s: Resync is %v: must not be negative", o.Name, o.Resync)
+	case o.Resync > 0 && o.Resync < time.Millisecond:
+		return o, fmt.Errorf("informer: options of %s: Resync is %v: must be at least 1ms", o.Name, o.Resync)
 	case o.OnPanic > PanicDetach:
 		return o, fmt.Errorf("informer: options of %s: OnPanic is %d: no such policy", o.Name, o.OnPanic)
 	}
@@ -170,6 +175,7 @@ func (r *Registration) Remove() { r.remove() }
 // or by the end of the informer, and its last call has returned.
 func (r *Registration) Done() <-chan struct{} { return r.done }
 
-// Backlog returns how many changes wait for the handler, coalesced where it is
-// far behind, and for how long it has not been idle.
+// Backlog returns how many calls the handler has yet to return from, coalesced
+// where it is far behind, and for how long there have been any: no change waits
+// longer. Both are zero while the handler is idle.
 func (r *Registration) Backlog() (changes int, busy time.Duration) { return r.depth() }

@@ -56,7 +56,7 @@ const (
 // options are wrong, naming each mistake.
 func New[T Object](source ListerWatcher[T], opts Options) (*Informer[T], error) {
 	inf := &Informer[T]{ended: make(chan struct{}), handlers: make(map[*follower[T]]struct{})}
-	opts, err := opts.withDefaults(fmt.Sprintf("%T", *new(T)))
+	opts, err := opts.withDefaults(typeName[T]())
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func (inf *Informer[T]) Run(ctx context.Context) error {
 		return err
 	}
 	tasks := []task{
-		spawn("the source or OnFailure", func() { inf.end(inf.reflector.Run(ctx)) }),
-		spawn("an index function", func() { inf.pump(ctx) }),
+		inf.spawn("the source or OnFailure", func() error { return inf.reflector.Run(ctx) }),
+		inf.spawn("an index function or OnFailure", func() error { return inf.pump(ctx) }),
 	}
 	<-ctx.Done()
 	tasks = append(tasks, inf.finish()...)
@@ -120,12 +120,19 @@ func (inf *Informer[T]) begin(stop context.CancelFunc) error {
 }
 
 // pump brings batches from the queue to the store until ctx ends.
-func (inf *Informer[T]) pump(ctx context.Context) {
+func (inf *Informer[T]) pump(ctx context.Context) error {
 	apply := func(b Batch[T]) error {
 		inf.fan.apply(b)
 		return nil
 	}
-	for inf.fifo.PopAll(ctx, apply) == nil { // until ctx ends
+	for {
+		err := inf.fifo.PopAll(ctx, apply)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 	}
 }
 
@@ -188,12 +195,16 @@ type task struct {
 	done <-chan struct{}
 }
 
-// spawn starts a goroutine. The caller waits for the task.
-func spawn(what string, f func()) task {
+// spawn starts a goroutine, whose error ends Run. So does user code that ends
+// the goroutine, as a failed test does: nothing would work without it. The
+// caller waits for the task.
+func (inf *Informer[T]) spawn(what string, f func() error) task {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		f()
+		err := inf.errorf("%s has ended its goroutine", what)
+		defer func() { inf.end(err) }()
+		err = f()
 	}()
 	return task{what, done}
 }
@@ -266,6 +277,8 @@ func (inf *Informer[T]) forget(h *follower[T]) {
 
 // fail reports a failure of one object, and ends Run if OnFailure wants it.
 func (inf *Informer[T]) fail(op string, err error) {
+	inf.reflector.health.update(func(s *Status) { s.Faults++ })
+	inf.reflector.log.failed(op, err)
 	if inf.opts.OnFailure != nil {
 		inf.end(inf.opts.OnFailure(Failure{Op: op, Err: err}))
 	}

@@ -29,7 +29,8 @@ type Options struct {
 	// Default: all objects.
 	LabelSelector string
 
-	// Logger gets one line for each change of state, and at most ten an hour.
+	// Logger gets one line for each change of state and each failure of one
+	// object, and at most ten an hour; it tells of how many it does not.
 	//
 	// Default: no logs.
 	Logger *slog.Logger
@@ -48,7 +49,8 @@ type Options struct {
 
 	// OnFailure is told of every failure, once, as it happens. Run waits for
 	// it. A result that is not nil ends Run, which returns it. The function
-	// may be called from several goroutines, one call at a time.
+	// may be called from several goroutines, one call at a time, and must not
+	// add or remove indexes: a change of the cache may be waiting for it.
 	//
 	// Default: failures are seen in Status and in the logs only.
 	OnFailure func(Failure) error

@@ -38,10 +38,10 @@ type Reflector[T Object] struct {
 	apply  func(Event[T]) error
 	opts   Options
 	health health
+	log    sparseLog
 
 	// The fields below belong to Run.
 
-	log     sparseLog
 	backoff backoff
 	// refused says that the server does not understand streaming lists.
 	refused bool
@@ -55,7 +55,7 @@ type Reflector[T Object] struct {
 // goes on. Any other error ends Run. Grace has no meaning here: Run waits for
 // apply.
 func NewReflector[T Object](source ListerWatcher[T], apply func(Event[T]) error, opts Options) (*Reflector[T], error) {
-	opts, err := opts.withDefaults(fmt.Sprintf("%T", *new(T)))
+	opts, err := opts.withDefaults(typeName[T]())
 	err = errors.Join(err, sourceError(source))
 	if apply == nil {
 		err = errors.Join(err, fmt.Errorf("informer: %s: apply is nil", opts.Name))
@@ -201,7 +201,8 @@ func (r *Reflector[T]) events(request iter.Seq2[Event[T], error]) iter.Seq2[rece
 }
 
 // examined returns ev as a bad event if it has an error or should have one, or
-// if it is about an object that has no name.
+// if it is about an object that has no name or is not the one that comes with
+// it. A deletion just loses such an object.
 func (ev received[T]) examined() received[T] {
 	about := ev.Type == EventAdded || ev.Type == EventModified || ev.Type == EventDeleted
 	switch {
@@ -214,11 +215,33 @@ func (ev received[T]) examined() received[T] {
 		ev.bad = &ObjectError{Key: ev.Key, Err: errNoName}
 	case ev.Type == EventBad:
 		ev.bad = &ObjectError{Key: ev.Key, Err: errNoReason}
-	default:
+	case !about || ev.Type == EventDeleted && !ev.Exact:
 		return ev
+	default:
+		err := misnamed(ev.Event)
+		if err == nil {
+			return ev
+		}
+		if ev.Type == EventDeleted {
+			ev.Event = Event[T]{Type: EventDeleted, Key: ev.Key, UID: ev.UID, Version: ev.Version}
+			return ev
+		}
+		ev.bad = &ObjectError{Key: ev.Key, Err: err}
 	}
 	ev.Event = Event[T]{Type: EventBad, Key: ev.Key, UID: ev.UID, Version: ev.Version}
 	return ev
+}
+
+// misnamed returns an error if the object of ev is not the one that ev names,
+// or is a nil pointer. Sources that make their events by hand may send such, and
+// a store in which one is filed would never be right again.
+func misnamed[T Object](ev Event[T]) error {
+	return guarded("the object", func() error {
+		if key, uid := KeyOf(ev.Object), ev.Object.GetUID(); key != ev.Key || !sameUID(uid, ev.UID) {
+			return fmt.Errorf("is %q with UID %q, and the event names UID %q", key, uid, ev.UID)
+		}
+		return nil
+	})
 }
 
 // deliver passes an event to apply. What concerns one object is counted and
@@ -255,6 +278,7 @@ func (r *Reflector[T]) skip(ev received[T], bad *ObjectError) error {
 
 // decodeFailed tells that one object cannot be used.
 func (r *Reflector[T]) decodeFailed(bad *ObjectError) error {
+	r.log.failed(opDecode, bad)
 	if err := r.tell(Failure{Op: opDecode, Err: bad}); err != nil {
 		return &endError{err}
 	}

@@ -56,6 +56,9 @@ type Status struct {
 	Bad []*ObjectError
 	// Skipped counts the objects and events that could not be used, ever.
 	Skipped uint64
+	// Faults counts what went wrong in an Informer's user code: panics of
+	// handlers, and objects that an index could not file.
+	Faults uint64
 	// Dropped counts the watch events that were dropped because their version
 	// was lower than what their stream had reached.
 	Dropped uint64

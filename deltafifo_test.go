@@ -1,0 +1,145 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seed-99a027e8/informer"
+)
+
+// fifoText returns deltas as text.
+func fifoText(d informer.Deltas[*fifoObject]) string {
+	var parts []string
+	for delta := range d.All() {
+		exact := ""
+		if delta.Exact {
+			exact = "!"
+		}
+		parts = append(parts, fmt.Sprint(delta.Type, " ", delta.Object, exact))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// fifoTake returns all that is pending.
+func fifoTake(t *testing.T, queue *informer.DeltaFIFO[*fifoObject]) (text string) {
+	t.Helper()
+	if !informer.FIFOHasWork(queue) {
+		return ""
+	}
+	err := queue.PopAll(context.Background(), func(b informer.Batch[*fifoObject]) error {
+		for _, d := range b.Deltas {
+			text += fifoText(d) + "\n"
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(text, "\n")
+}
+
+// Without a store each deletion is told, also one that a list overtakes, and
+// one that only a new UID in the list shows.
+func TestDeltaFIFOWithoutStoreListAfterDeletion(t *testing.T) {
+	a1 := &fifoObject{name: "a", uid: "u1", version: "1"}
+	a1x := &fifoObject{name: "a", uid: "u1", version: "2"}
+	a2 := &fifoObject{name: "a", uid: "u2", version: "3"}
+	a2x := &fifoObject{name: "a", uid: "u2", version: "5"}
+	b := &fifoObject{name: "b", uid: "u3", version: "4"}
+	for _, test := range []struct {
+		what string
+		tell func(*informer.DeltaFIFO[*fifoObject]) error
+		want string
+	}{
+		{"deleted, listed anew", func(q *informer.DeltaFIFO[*fifoObject]) error {
+			return errors.Join(q.Delete(a1x), q.Replace([]*fifoObject{a2, b}, "4"))
+		}, "Replaced b/u3@4\nDeleted a/u1@2!, Replaced a/u2@3"},
+		{"updated, listed with another UID", func(q *informer.DeltaFIFO[*fifoObject]) error {
+			return errors.Join(q.Update(a1x), q.Replace([]*fifoObject{a2}, "4"))
+		}, "Deleted a/u1@2, Replaced a/u2@3"},
+		{"added, listed with another UID", func(q *informer.DeltaFIFO[*fifoObject]) error {
+			return errors.Join(q.Add(a1), q.Replace([]*fifoObject{a2}, "4"))
+		}, "Replaced a/u2@3"},
+		{"deleted, listed, deleted", func(q *informer.DeltaFIFO[*fifoObject]) error {
+			return errors.Join(q.Delete(a1x), q.Replace([]*fifoObject{a2}, "4"), q.Delete(a2x))
+		}, "Deleted a/u1@2!"},
+		{"deleted, listed, updated", func(q *informer.DeltaFIFO[*fifoObject]) error {
+			return errors.Join(q.Delete(a1x), q.Replace([]*fifoObject{a2}, "4"), q.Update(a2x))
+		}, "Deleted a/u1@2!, Added a/u2@5"},
+		{"deleted, listed bad", func(q *informer.DeltaFIFO[*fifoObject]) error {
+			return errors.Join(q.Delete(a1x),
+				q.Apply(informer.Event[*fifoObject]{Type: informer.EventBegin}),
+				q.Apply(informer.Event[*fifoObject]{Type: informer.EventBad, Key: fifoKey("a"), UID: "u2"}),
+				q.Apply(informer.Event[*fifoObject]{Type: informer.EventEnd, Version: "4"}))
+		}, "Deleted a/u1@2!"},
+		{"pending and not listed", func(q *informer.DeltaFIFO[*fifoObject]) error {
+			return errors.Join(q.Add(a1), q.Replace([]*fifoObject{b}, "4"))
+		}, "Replaced b/u3@4\nDeleted a/u1@1"},
+		{"deleted, listed twice", func(q *informer.DeltaFIFO[*fifoObject]) error {
+			return errors.Join(q.Delete(a1x), q.Replace([]*fifoObject{a2}, "4"), q.Replace([]*fifoObject{a2, b}, "5"))
+		}, "Replaced b/u3@4\nDeleted a/u1@2!, Replaced a/u2@3"},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			queue := informer.NewDeltaFIFO(informer.Reader[*fifoObject]{})
+			if err := test.tell(queue); err != nil {
+				t.Fatal(err)
+			}
+			informer.ValidateFIFO(t, queue)
+			if got := fifoTake(t, queue); got != test.want {
+				t.Errorf("the consumer was told\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// An event whose version is not known does not hide that the server goes
+// backwards after it (promise 4).
+func TestDeltaFIFOKeepsItsVersion(t *testing.T) {
+	store := informer.NewIndexer[*fifoObject](informer.IndexerOptions{})
+	queue := informer.NewDeltaFIFO(store.Reader)
+	err := errors.Join(queue.Replace(nil, "10"),
+		queue.Apply(informer.Event[*fifoObject]{Type: informer.EventBad, Key: fifoKey("a")}),
+		queue.Replace(nil, "5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = queue.PopAll(context.Background(), func(b informer.Batch[*fifoObject]) error {
+		if !b.Rewound || b.Version != "5" {
+			t.Errorf("Rewound %v, Version %q; want true, 5", b.Rewound, b.Version)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// After Close the consumer gets what was pending, and nothing new.
+func TestDeltaFIFOClosed(t *testing.T) {
+	store := informer.NewIndexer[*fifoObject](informer.IndexerOptions{})
+	queue := informer.NewDeltaFIFO(store.Reader)
+	obj := &fifoObject{name: "a", uid: "u1", version: "1"}
+	if err := errors.Join(store.Add(obj), queue.Update(&fifoObject{name: "a", uid: "u1", version: "2"})); err != nil {
+		t.Fatal(err)
+	}
+	queue.Close()
+	queue.Close()
+	if err := queue.Add(obj); !errors.Is(err, informer.ErrStopped) {
+		t.Errorf("Add = %v, want ErrStopped", err)
+	}
+	if got, want := fifoTake(t, queue), "Updated a/u1@2"; got != want {
+		t.Errorf("the consumer was told %q, want %q", got, want)
+	}
+	queue.Resync()
+	for what, err := range map[string]error{
+		"PopAll": queue.PopAll(context.Background(), func(informer.Batch[*fifoObject]) error { return nil }),
+		"Pop":    queue.Pop(context.Background(), func(informer.Deltas[*fifoObject]) error { return nil }),
+	} {
+		if !errors.Is(err, informer.ErrStopped) {
+			t.Errorf("%s = %v, want ErrStopped", what, err)
+		}
+	}
+}
