@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -38,9 +39,15 @@ func testStreamingListUnderChurn(t *testing.T, s *server) {
 		rigs[i] = run(t, source, impatient())
 		rigs[i].waitSynced()
 	}
+	// A reader that is slower than the writers, so that changes pile up behind
+	// the list. The server may cut it off, so it may need more than one.
+	slow := &slowSource[*corev1.ConfigMap]{ListerWatcher: mapsOf(t, s.admin(), namespace)}
+	behind := run(t, slow, impatient())
+	behind.waitSynced()
 	writer.stop()
 	t.Logf("%d writes in %v", writer.writes, writer.took.Round(time.Millisecond))
 
+	convergesToMaps(behind, s, namespace)
 	for i, r := range rigs {
 		convergesToMaps(r, s, namespace)
 		if streams, lists := len(seen[i].streamingLists()), len(seen[i].lists()); streams != 1 || lists != 0 {
@@ -52,6 +59,23 @@ func testStreamingListUnderChurn(t *testing.T, s *server) {
 	}
 	if first := rigs[0].fold; first.changes() == first.count(informer.Added, informer.CauseInitial) {
 		t.Error("nothing changed while the lists were streamed")
+	}
+}
+
+// slowSource is a source whose reader takes its time over each event.
+type slowSource[T informer.Object] struct{ informer.ListerWatcher[T] }
+
+// Watch passes on about a thousand events a second.
+func (s *slowSource[T]) Watch(ctx context.Context, opts metav1.ListOptions) iter.Seq2[informer.Event[T], error] {
+	return func(yield func(informer.Event[T], error) bool) {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for ev, err := range s.ListerWatcher.Watch(ctx, opts) {
+			<-tick.C
+			if !yield(ev, err) {
+				return
+			}
+		}
 	}
 }
 

@@ -101,6 +101,11 @@ func (r *recorder) lists() []request          { return r.matching(request.isList
 func (r *recorder) watches() []request        { return r.matching(request.isWatch) }
 func (r *recorder) streamingLists() []request { return r.matching(request.isStreamingList) }
 
+// probes returns how many lists of one object there were.
+func (r *recorder) probes() int {
+	return len(r.matching(func(req request) bool { return req.isList() && req.query.Get("limit") == "1" }))
+}
+
 // expired returns the requests that were answered with 410.
 func (r *recorder) expired() []request {
 	return r.matching(func(req request) bool { return req.expired })
