@@ -109,6 +109,8 @@ func (r *Reflector[T]) probe(ctx context.Context, at *probing) result {
 			return result{next: r.listAgain(recent), op: opList, err: err}
 		case err != nil:
 			return result{next: at, op: opList, err: dog.reason(err)}
+		case ev.Type == EventEnd && ev.Version == "":
+			return result{next: at, op: opList, err: errNoVersion}
 		case ev.Type == EventEnd && older(ev.Version, at.version):
 			return result{next: r.listAgain(recent)}
 		case ev.Type == EventEnd:

@@ -239,6 +239,7 @@ func TestReflectorSilenceAtAnUnreachedVersion(t *testing.T) {
 		{"too large", "large", "stream,watch 10,watch 10,probe,stream,watch 7", ""},
 		{"not reached", "]7", "stream,watch 10,watch 10,probe,stream,watch 7", ""},
 		{"refused", "400", "stream,watch 10,watch 10,probe,stream,watch 7", "list 1"},
+		{"no version", "]", "stream,watch 10,watch 10,probe,probe", "list 1"},
 		{"failed", "500", "stream,watch 10,watch 10,probe,probe", "list 1"},
 	}
 	for _, tt := range tests {
