@@ -15,6 +15,9 @@ type Request struct {
 	Method, Path string
 	// Query holds the parameters of the URL.
 	Query url.Values
+	// UserAgent is the header of that name: by it a client says who it is, as
+	// with rest.Config.UserAgent.
+	UserAgent string
 	// Status is the HTTP status of the answer, 0 while there is none.
 	Status int
 }
@@ -34,7 +37,9 @@ type requestLog struct {
 }
 
 func (l *requestLog) add(r *http.Request) *Request {
-	entry := &Request{Time: time.Now(), Method: r.Method, Path: r.URL.Path, Query: r.URL.Query()}
+	entry := &Request{
+		Time: time.Now(), Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), UserAgent: r.UserAgent(),
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.requests) == l.limit {

@@ -298,6 +298,27 @@ func TestRequests(t *testing.T) {
 	})
 }
 
+// Who asked is remembered, so that the requests of several clients can be told
+// apart.
+func TestRequestsUserAgent(t *testing.T) {
+	inBubble(t, informertest.Options{Record: 2}, func(t *testing.T, srv *informertest.Server) {
+		for _, name := range []string{"one", "other"} {
+			config := srv.Config()
+			config.UserAgent = name
+			clientset, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := clientset.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := srv.Requests(); r[0].UserAgent != "one" || r[1].UserAgent != "other" {
+			t.Errorf("Requests = %+v, want one and other", r)
+		}
+	})
+}
+
 // The seam for faults: what Intercept does is seen by clients and in Requests.
 func TestIntercept(t *testing.T) {
 	broken := true
