@@ -134,6 +134,8 @@ func TestServerRestarts(t *testing.T) {
 	var seen, seenREST recorder
 	r := runMaps(t, seen.record(p.through(s.admin())), namespace, impatient())
 	rest := run(t, restMapsOf(t, seenREST.record(p.through(s.admin())), namespace), impatient())
+	// The third one sees all of it: refusals, and a server that is not ready.
+	direct := runMaps(t, s.admin(), namespace, impatient())
 	r.waitSynced()
 	rest.waitSynced()
 	for i, end := range []func(*server){(*server).kill, (*server).stop, (*server).kill, (*server).stop} {
@@ -147,6 +149,7 @@ func TestServerRestarts(t *testing.T) {
 		p.pass()
 		convergesToMaps(r, s, namespace)
 		convergesToMaps(rest, s, namespace)
+		convergesToMaps(direct, s, namespace)
 		t.Logf("round %d: %d answers of 410", i, len(seen.expired()))
 	}
 	listsFollowExpiries(r, &seen)
