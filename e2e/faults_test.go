@@ -39,6 +39,7 @@ func testNetworkSwallows(t *testing.T, s *server) {
 			r := runMaps(t, config, namespace, opts)
 			r.waitSynced()
 			convergesToMaps(r, s, namespace)
+			nextWatch(t, &seen, time.Time{}) // one that is not a streaming list
 
 			p.swallow()
 			dead := time.Now()
@@ -59,7 +60,8 @@ func testNetworkSwallows(t *testing.T, s *server) {
 	}
 }
 
-// nextWatch waits for a watch that began after a time.
+// nextWatch waits for a watch, other than a streaming list, that began after a
+// time.
 func nextWatch(t testing.TB, seen *recorder, after time.Time) (next request) {
 	t.Helper()
 	eventually(t, "another watch", func(context.Context) error {
@@ -74,7 +76,7 @@ func nextWatch(t testing.TB, seen *recorder, after time.Time) (next request) {
 }
 
 // testNetworkCuts resets the connections in mid-watch, again and again, and
-// refuses new ones for a while. Promises 3, 9 and 11: no list.
+// refuses new ones for a while. Promises 3, 5, 9 and 11: no list.
 func testNetworkCuts(t *testing.T, s *server) {
 	namespace := s.namespace("cut")
 	s.putMaps(namespace, 0, 10)
@@ -86,6 +88,8 @@ func testNetworkCuts(t *testing.T, s *server) {
 		s.putMaps(namespace, i, i+10)
 		p.cut()
 		s.putMaps(namespace, i+5, i+15)
+		deleteMaps(t, s, namespace, i, i+2)
+		s.putMaps(namespace, i, i+2) // the same names, but other UIDs
 		convergesToMaps(r, s, namespace)
 	}
 	p.refuse()

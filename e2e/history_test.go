@@ -17,8 +17,9 @@ import (
 // The tests of this file take history away from the server.
 
 // TestWatchExpires makes the version that a watch resumes from too old, with a
-// watch cache and without. Promise 11; case 18: one list for each 410, only
-// objects that changed are told, and no failure is reported.
+// watch cache and without. Promises 5, 7 and 11; cases 1 and 18: one list for
+// each 410, only objects that changed are told, a new UID is a new object, and
+// no failure is reported.
 func TestWatchExpires(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -41,7 +42,8 @@ func TestWatchExpires(t *testing.T) {
 			p.refuse()
 			p.cut()
 			s.putMaps(namespace, 45, 60) // 5 updates, 10 additions
-			deleteMaps(t, s, namespace, 0, 10)
+			deleteMaps(t, s, namespace, 0, 20)
+			s.putMaps(namespace, 10, 20) // the same names, but other UIDs
 			s.compact(s.currentRevision())
 			if test.flags == nil {
 				s.kill() // the watch cache would still know
@@ -55,11 +57,11 @@ func TestWatchExpires(t *testing.T) {
 				t.Errorf("%d answers of 410, want 1", got)
 			}
 			listsFollowExpiries(r, &seen)
-			if got := r.fold.changes() - told; got != 25 {
-				t.Errorf("%d changes told, want 25", got)
+			if got := r.fold.changes() - told; got != 45 {
+				t.Errorf("%d changes told, want 45", got)
 			}
-			if got := r.fold.count(informer.Deleted, informer.CauseRelist); got != 10 {
-				t.Errorf("%d deletions by a list, want 10", got)
+			if got := r.fold.count(informer.Deleted, informer.CauseRelist); got != 20 {
+				t.Errorf("%d deletions by a list, want 20", got)
 			}
 			s.putMaps(namespace, 20, 30)
 			convergesToMaps(r, s, namespace)
