@@ -22,7 +22,7 @@ import (
 // others write. Promises 2, 3, 8 and 14; case 10: each cache equals a direct
 // list at the end, and so do the changes that its handler was told of.
 func testStreamingListUnderChurn(t *testing.T, s *server) {
-	const objects, perSecond, informers = 5000, 500, 6
+	const objects, perSecond, informers = 5000, 500, 4
 	namespace := s.namespace("churn")
 	maps := clientset(t, s.admin()).CoreV1().ConfigMaps(namespace)
 	inParallel(t, objects, func(i int) error { return putMap(t.Context(), maps, i) })
