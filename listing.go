@@ -90,7 +90,10 @@ func (r *Reflector[T]) listFailed(at *listing, err error) result {
 	return result{next: r.listAgain(list{reached: at.reached, recent: recent}), op: opList, err: err}
 }
 
-// probe asks for one object that is not older than the version.
+// probe asks for one object at the most recent version, which tells whether the
+// server has reached ours. To ask for one that is not older than ours would say
+// the same more slowly: a server that is behind waits some seconds for it to
+// come before it refuses, and the clients of client-go then ask ten times more.
 func (r *Reflector[T]) probe(ctx context.Context, at *probing) result {
 	r.health.update(func(s *Status) { s.Lists++ })
 	dog := newWatchdog(ctx)
@@ -99,8 +102,6 @@ func (r *Reflector[T]) probe(ctx context.Context, at *probing) result {
 
 	opts := r.options()
 	opts.Limit = 1
-	opts.ResourceVersion = at.version
-	opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	recent := list{reached: at.version, recent: true}
 	for ev, err := range r.events(r.source.List(dog.ctx, opts)) {
 		switch {
@@ -108,6 +109,8 @@ func (r *Reflector[T]) probe(ctx context.Context, at *probing) result {
 			return result{next: r.listAgain(recent), op: opList, err: err}
 		case err != nil:
 			return result{next: at, op: opList, err: dog.reason(err)}
+		case ev.Type == EventEnd && ev.Version == "":
+			return result{next: at, op: opList, err: errNoVersion}
 		case ev.Type == EventEnd && older(ev.Version, at.version):
 			return result{next: r.listAgain(recent)}
 		case ev.Type == EventEnd:

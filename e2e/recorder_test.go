@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -100,9 +101,24 @@ func (r *recorder) lists() []request          { return r.matching(request.isList
 func (r *recorder) watches() []request        { return r.matching(request.isWatch) }
 func (r *recorder) streamingLists() []request { return r.matching(request.isStreamingList) }
 
+// probes returns how many lists of one object there were.
+func (r *recorder) probes() int {
+	return len(r.matching(func(req request) bool { return req.isList() && req.query.Get("limit") == "1" }))
+}
+
 // expired returns the requests that were answered with 410.
 func (r *recorder) expired() []request {
 	return r.matching(func(req request) bool { return req.expired })
+}
+
+// String returns the requests so far, a line each.
+func (r *recorder) String() string {
+	var lines strings.Builder
+	for _, req := range r.all() {
+		fmt.Fprintf(&lines, "%s %s %s?%s: %d expired=%v err=%v\n",
+			req.at.Format("05.000"), req.method, req.path, req.query.Encode(), req.status, req.expired, req.err)
+	}
+	return lines.String()
 }
 
 // reset forgets the requests so far.
