@@ -304,6 +304,7 @@ func (f *DeltaFIFO[T]) settle(list *staging[T], later *line[pending[T]], resync 
 		if p.typ != 0 {
 			c.put(p.live, p.typ)
 		}
+		c.listed = p.listed
 	}
 	if !resync {
 		return changes

@@ -291,14 +291,16 @@ func TestRegistrationSynced(t *testing.T) {
 		late := inf.handler(t, slow, informer.HandlerOptions{OnPanic: informer.PanicReport})
 		stuck := inf.handler(t, func(informer.Change[*fifoObject]) { <-gate }, informer.HandlerOptions{Name: "stuck"})
 
-		if err := early.WaitSynced(context.Background()); err != nil {
-			t.Error(err)
+		ctx, cancel := waitFor(time.Minute)
+		defer cancel()
+		if err := early.WaitSynced(ctx); err != nil || time.Since(began) != 5*time.Second {
+			t.Errorf("synced after %v with %v, want 5s, since it was before", time.Since(began), err)
 		}
-		if err := late.WaitSynced(context.Background()); err != nil || time.Since(began) != 8*time.Second {
+		if err := late.WaitSynced(ctx); err != nil || time.Since(began) != 8*time.Second {
 			t.Errorf("synced after %v with %v, want 8s", time.Since(began), err)
 		}
 		waited := make(chan error, 1)
-		go func() { waited <- stuck.WaitSynced(context.Background()) }()
+		go func() { waited <- stuck.WaitSynced(ctx) }()
 		synctest.Wait()
 		stuck.Remove()
 		select {
@@ -329,8 +331,13 @@ func TestRegistrationSyncedWithoutObjects(t *testing.T) {
 		}
 		r := start(t, inf)
 		after := r.handler(t, nothing, informer.HandlerOptions{})
+		ctx, cancel := waitFor(time.Minute)
+		defer cancel()
+		if err := r.WaitSynced(ctx); err != nil {
+			t.Error(err)
+		}
 		for _, reg := range []*informer.Registration{before, after} {
-			if err := reg.WaitSynced(context.Background()); err != nil {
+			if err := reg.WaitSynced(ctx); err != nil {
 				t.Error(err)
 			}
 		}
@@ -344,7 +351,11 @@ func TestRegistrationSyncedWithoutObjects(t *testing.T) {
 		}
 		never.Remove()
 		never.Remove()
-		<-never.Done()
+		select {
+		case <-never.Done():
+		default:
+			t.Error("a handler that never ran is not done after Remove")
+		}
 	})
 }
 
@@ -485,7 +496,12 @@ func TestHandlerPanics(t *testing.T) {
 		inf.handler(t, bad("report"), informer.HandlerOptions{Name: "report", OnPanic: informer.PanicReport})
 		synctest.Wait()
 		detached := inf.handler(t, bad("detach"), informer.HandlerOptions{Name: "detach", OnPanic: informer.PanicDetach})
-		<-detached.Done()
+		synctest.Wait()
+		select {
+		case <-detached.Done():
+		default:
+			t.Fatal("the handler goes on after a panic")
+		}
 		if calls["report"] != 2 || calls["detach"] != 1 || len(failures) != 3 {
 			t.Fatalf("calls %v, %d failures, want 2, 1 and 3", calls, len(failures))
 		}
@@ -647,6 +663,67 @@ func TestHandlerStuck(t *testing.T) {
 		lines := strings.Split(log.take(), "\n")
 		if len(lines) > 2 || !strings.HasSuffix(lines[len(lines)-1], "-> a/u1@"+last) {
 			t.Errorf("the handler was told %d changes, the last one %s, want one to @%s", len(lines), lines[len(lines)-1], last)
+		}
+	})
+}
+
+// Promise 16: Remove does not wait for the call that runs, none starts after it,
+// also if it is called from inside the handler, and Done is closed when the
+// last one has returned.
+func TestHandlerRemove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, gate := newLiveSource(), make(chan struct{})
+		for i := range 10 {
+			source.write(fmt.Sprint(i))
+		}
+		inf := run(t, source, informer.Options{})
+		synctest.Wait()
+		var outside, inside, live int
+		stuck := inf.handler(t, func(informer.Change[*fifoObject]) {
+			outside++
+			<-gate
+		}, informer.HandlerOptions{})
+		var own *informer.Registration
+		ready := make(chan struct{})
+		own = inf.handler(t, func(informer.Change[*fifoObject]) {
+			<-ready
+			if inside++; inside == 3 {
+				own.Remove()
+			}
+		}, informer.HandlerOptions{})
+		close(ready)
+		late := inf.handler(t, func(c informer.Change[*fifoObject]) {
+			if c.Cause == informer.CauseWatch {
+				live++
+				<-gate
+			}
+		}, informer.HandlerOptions{})
+		synctest.Wait()
+		for range 20 {
+			source.write("0")
+		}
+		synctest.Wait()
+		stuck.Remove()
+		late.Remove()
+		synctest.Wait()
+		select {
+		case <-stuck.Done():
+			t.Error("Done is closed while a call runs")
+		case <-late.Done():
+			t.Error("Done is closed while a call runs")
+		default:
+		}
+		close(gate)
+		<-stuck.Done()
+		<-late.Done()
+		<-own.Done()
+		source.write("0")
+		synctest.Wait()
+		if outside != 1 || inside != 3 || live != 1 {
+			t.Errorf("there were %d, %d and %d calls, want 1, 3 and 1", outside, inside, live)
+		}
+		if n, busy := stuck.Backlog(); n != 0 || busy != 0 {
+			t.Errorf("a handler that is done has a backlog of %d for %v", n, busy)
 		}
 	})
 }
