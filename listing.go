@@ -90,10 +90,11 @@ func (r *Reflector[T]) listFailed(at *listing, err error) result {
 	return result{next: r.listAgain(list{reached: at.reached, recent: recent}), op: opList, err: err}
 }
 
-// probe asks for one object at the most recent version, which tells whether the
-// server has reached ours. To ask for one that is not older than ours would say
-// the same more slowly: a server that is behind waits some seconds for it to
-// come before it refuses, and the clients of client-go then ask ten times more.
+// probe asks for one object that is not older than the version, which a server
+// answers from memory. To ask for one at the most recent version would be
+// answered sooner by a server that is behind; but every informer at rest asks
+// this now and then, and for a selector that matches little it would make the
+// server read through all objects in etcd.
 func (r *Reflector[T]) probe(ctx context.Context, at *probing) result {
 	r.health.update(func(s *Status) { s.Lists++ })
 	dog := newWatchdog(ctx)
@@ -102,6 +103,8 @@ func (r *Reflector[T]) probe(ctx context.Context, at *probing) result {
 
 	opts := r.options()
 	opts.Limit = 1
+	opts.ResourceVersion = at.version
+	opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	recent := list{reached: at.version, recent: true}
 	for ev, err := range r.events(r.source.List(dog.ctx, opts)) {
 		switch {

@@ -263,12 +263,12 @@ func TestReflectorCase34CredentialsRotate(t *testing.T) {
 // two silent watches a list of one object decides.
 func TestReflectorSilenceAtAnUnreachedVersion(t *testing.T) {
 	tests := []struct{ name, probe, requests, failures string }{
-		{"reached", "+a@5 ]10", "stream,watch 10,watch 10,probe,watch 10,watch 10,probe", ""},
-		{"too large", "large", "stream,watch 10,watch 10,probe,stream,watch 7", ""},
-		{"not reached", "]7", "stream,watch 10,watch 10,probe,stream,watch 7", ""},
-		{"refused", "400", "stream,watch 10,watch 10,probe,stream,watch 7", "list 1"},
-		{"no version", "]", "stream,watch 10,watch 10,probe,probe", "list 1"},
-		{"failed", "500", "stream,watch 10,watch 10,probe,probe", "list 1"},
+		{"reached", "+a@5 ]10", "stream,watch 10,watch 10,probe >=10,watch 10,watch 10,probe >=10", ""},
+		{"too large", "large", "stream,watch 10,watch 10,probe >=10,stream,watch 7", ""},
+		{"ignored", "]7", "stream,watch 10,watch 10,probe >=10,stream,watch 7", ""},
+		{"refused", "400", "stream,watch 10,watch 10,probe >=10,stream,watch 7", "list 1"},
+		{"no version", "]", "stream,watch 10,watch 10,probe >=10,probe >=10", "list 1"},
+		{"failed", "500", "stream,watch 10,watch 10,probe >=10,probe >=10", "list 1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
