@@ -71,6 +71,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 func newCopier(config *rest.Config, opts copier.Options) (*copier.Copier, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = copierAgent
+	config.QPS, config.Burst = 50, 100 // the default of 5 a second is for people
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
