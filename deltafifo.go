@@ -321,7 +321,7 @@ func (f *DeltaFIFO[T]) deltas(k Key, p *pending[T]) Deltas[T] {
 	if !f.hasStore {
 		return p.alone(k)
 	}
-	old, has := f.known.Get(k)
+	old, has := f.known.peek(k)
 	return p.over(k, old, has)
 }
 
@@ -423,7 +423,7 @@ func (f *DeltaFIFO[T]) mayHaveLocked(k Key) bool {
 		f.flightList != nil && f.flightList.items.has(k) {
 		return true
 	}
-	_, ok := f.known.Get(k)
+	_, ok := f.known.peek(k)
 	return ok
 }
 

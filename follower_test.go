@@ -102,8 +102,8 @@ func TestHandlerKeepsNothingAlive(t *testing.T) {
 	}
 	ctx, done := t.Context(), make(chan error, 1)
 	go func() { done <- inf.Run(ctx) }()
-	if err := inf.WaitSynced(ctx); err != nil {
-		t.Fatal(err)
+	if err := inf.WaitSynced(ctx); err != nil || !isClosed(inf.Synced()) {
+		t.Fatalf("WaitSynced = %v, and Synced is closed: %v", err, isClosed(inf.Synced()))
 	}
 	reg, err := inf.AddHandler(func(informer.Change[*fifoObject]) {}, informer.HandlerOptions{})
 	if err != nil {

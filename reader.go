@@ -30,6 +30,18 @@ func (r Reader[T]) Get(key Key) (T, bool) {
 	return obj, ok
 }
 
+// peek is Get for who asks about one object, and then writes: it leaves a state
+// that nobody has seen unseen, so that it can be written in place.
+func (r Reader[T]) peek(key Key) (obj T, ok bool) {
+	if r.at != nil || r.x == nil {
+		return r.Get(key)
+	}
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
+	obj, _, ok = r.x.newest.Load().get(hashKey(r.x.seed, key), key)
+	return obj, ok
+}
+
 // All yields every object, in no order, as they were when the loop began.
 func (r Reader[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {

@@ -30,7 +30,7 @@ func (s *staging[T]) put(ev Event[T], known Reader[T]) {
 		return
 	}
 	*it = item[T]{uid: ev.UID, usable: true, object: ev.Object}
-	if was, ok := known.Get(ev.Key); ok && unchanged(was, ev.Object) {
+	if was, ok := known.peek(ev.Key); ok && unchanged(was, ev.Object) {
 		it.object = was
 	}
 }
