@@ -735,8 +735,8 @@ func TestHandlerBacklog(t *testing.T) {
 				log.take()
 				for range 5 {
 					source.write("block") // to 17: the log is left
+					synctest.Wait()
 				}
-				synctest.Wait()
 				for _, step := range test.steps {
 					source.change(step)
 					synctest.Wait()
