@@ -7,6 +7,13 @@ func FIFOHasWork[T Object](f *DeltaFIFO[T]) bool {
 	return f.queue.len() > 0 || f.list != nil || f.news || f.resync
 }
 
+// FIFOStaged returns the object that the list which is coming holds under k.
+func FIFOStaged[T Object](f *DeltaFIFO[T], k Key) T {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.listing.items.find(k).object
+}
+
 // FIFOPlaces returns how many places the queue keeps, holes included.
 func FIFOPlaces[T Object](f *DeltaFIFO[T]) int { return len(f.queue.places) }
 

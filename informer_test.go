@@ -248,6 +248,8 @@ func (s stuckSource) Watch(ctx context.Context, _ metav1.ListOptions) iter.Seq2[
 	}
 }
 
+// Promise 18: a wait that ends early says how far it came; one for a version
+// that cannot be compared ends at once (promise 4).
 func TestInformerWaitsWithoutFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inf, err := informer.New[*fifoObject](stuckSource{}, informer.Options{Name: "slow"})
@@ -260,7 +262,15 @@ func TestInformerWaitsWithoutFailure(t *testing.T) {
 		r := start(t, inf)
 		ctx, cancel = waitFor(time.Second)
 		defer cancel()
+		if err := r.WaitForResourceVersion(ctx, "abc"); !errors.Is(err, informer.ErrNotComparable) {
+			t.Errorf("WaitForResourceVersion(abc) in a list = %v, want ErrNotComparable", err)
+		}
 		mustContain(t, "WaitSynced in a list", r.WaitSynced(ctx), "slow", "still listing, 1 objects so far")
+		select {
+		case <-r.Synced():
+			t.Error("it is synced in its first list")
+		default:
+		}
 		r.stop()
 		synctest.Wait()
 		if err := r.WaitSynced(context.Background()); !errors.Is(err, informer.ErrStopped) {
@@ -287,7 +297,13 @@ func TestRegistrationSynced(t *testing.T) {
 			}
 		}
 		early := inf.handler(t, slow, informer.HandlerOptions{OnPanic: informer.PanicReport})
-		<-time.After(5 * time.Second)
+		<-time.After(2500 * time.Millisecond)
+		select {
+		case <-early.Synced():
+			t.Error("a handler is synced in the last of its calls")
+		default:
+		}
+		<-time.After(2500 * time.Millisecond)
 		late := inf.handler(t, slow, informer.HandlerOptions{OnPanic: informer.PanicReport})
 		stuck := inf.handler(t, func(informer.Change[*fifoObject]) { <-gate }, informer.HandlerOptions{Name: "stuck"})
 
@@ -316,7 +332,7 @@ func TestRegistrationSynced(t *testing.T) {
 	})
 }
 
-// Without objects, a handler is synced when the cache is, also one that was
+// Promise 18: without objects, a handler is synced when the cache is, also one that was
 // added before Run.
 func TestRegistrationSyncedWithoutObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -474,6 +490,36 @@ func TestInformerFailuresEndRun(t *testing.T) {
 	})
 }
 
+// Promise 17: by default, a panic ends the program, and the message names the
+// handler and the key. The test runs itself in another process.
+func TestHandlerPanicCrashes(t *testing.T) {
+	if os.Getenv("INFORMER_TEST_CRASH") == "handler" {
+		source := newLiveSource()
+		source.write("a")
+		inf, err := informer.New(source, informer.Options{OnFailure: func(f informer.Failure) error {
+			fmt.Println("reported", f)
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := inf.AddHandler(func(informer.Change[*fifoObject]) { panic("boom") }, informer.HandlerOptions{Name: "mine"}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_ = inf.Run(ctx)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestHandlerPanicCrashes$")
+	cmd.Env = append(os.Environ(), "INFORMER_TEST_CRASH=handler")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), `informer: mine panicked on object "ns/a": boom`) ||
+		strings.Contains(string(out), "reported") {
+		t.Errorf("the program ended with %v and:\n%s", err, out)
+	}
+}
+
 // Promise 17: a panic is reported with the key, and the handler goes on or is
 // removed, as its options say (client-go#838, k8s#58394).
 func TestHandlerPanics(t *testing.T) {
@@ -514,31 +560,6 @@ func TestHandlerPanics(t *testing.T) {
 			t.Errorf("WaitSynced of a detached handler = %v, want ErrRemoved", err)
 		}
 	})
-}
-
-// Promise 17: by default a panic crashes the program, with the handler and the
-// key in the message. The test runs itself in another process.
-func TestHandlerPanicCrashes(t *testing.T) {
-	if os.Getenv("INFORMER_TEST_CRASH") == "handler" {
-		source := newLiveSource()
-		source.write("a")
-		inf, err := informer.New(source, informer.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = inf.AddHandler(func(informer.Change[*fifoObject]) { panic("boom") }, informer.HandlerOptions{Name: "mine"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = inf.Run(t.Context())
-		return
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestHandlerPanicCrashes$")
-	cmd.Env = append(os.Environ(), "INFORMER_TEST_CRASH=handler")
-	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), `informer: mine panicked on object "ns/a": boom`) {
-		t.Errorf("the program ended with %v and:\n%s", err, out)
-	}
 }
 
 // Waits: promise 1, 18 (cr#1349, cr#1464, argo-cd#6296): one's own write, a
@@ -663,6 +684,118 @@ func TestHandlerStuck(t *testing.T) {
 		lines := strings.Split(log.take(), "\n")
 		if len(lines) > 2 || !strings.HasSuffix(lines[len(lines)-1], "-> a/u1@"+last) {
 			t.Errorf("the handler was told %d changes, the last one %s, want one to @%s", len(lines), lines[len(lines)-1], last)
+		}
+	})
+}
+
+// Promise 15: what a handler that is far behind is told of, at most two changes
+// a key: first old, last new (k8s#49705).
+func TestHandlerBacklog(t *testing.T) {
+	type script = func(*fifoServer) []informer.Event[*fifoObject]
+	one := func(ev informer.Event[*fifoObject]) []informer.Event[*fifoObject] {
+		return []informer.Event[*fifoObject]{ev}
+	}
+	write := func(name string) script {
+		return func(srv *fifoServer) []informer.Event[*fifoObject] { return one(srv.write(name)) }
+	}
+	remove := func(name string) script {
+		return func(srv *fifoServer) []informer.Event[*fifoObject] {
+			ev, _ := srv.delete(name)
+			return one(ev)
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		steps []script
+		want  string
+	}{
+		{"updates", []script{write("a"), write("a"), write("a")}, "Watch Updated a/u1@11 -> a/u1@20"},
+		{"deleted", []script{write("a"), remove("a")}, "Watch Deleted a/u1@19 -> <nil> exact"},
+		{"added", []script{write("b"), write("b")}, "Watch Added <nil> -> b/u3@19"},
+		{"came and went", []script{write("b"), write("b"), remove("b")}, ""},
+		{"recreated", []script{remove("a"), write("a"), write("a")}, "Watch Deleted a/u1@18 -> <nil> exact\nWatch Added <nil> -> a/u3@20"},
+		{"recreated and deleted", []script{remove("a"), write("a"), remove("a")}, "Watch Deleted a/u1@18 -> <nil> exact"},
+		{"came, went and came", []script{write("b"), remove("b"), write("b")}, "Watch Added <nil> -> b/u4@20"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, gate, log := newLiveSource(), make(chan struct{}), &told{}
+				source.write("a")
+				inf := run(t, source, informer.Options{})
+				synctest.Wait()
+				reg := inf.handler(t, func(c informer.Change[*fifoObject]) {
+					if c.Key.Name == "block" {
+						<-gate
+						return
+					}
+					log.handle(c)
+				}, informer.HandlerOptions{Backlog: 1})
+				source.write("block") // 12: it is in this call
+				synctest.Wait()
+				log.take()
+				for range 5 {
+					source.write("block") // to 17: the log is left
+					synctest.Wait()
+				}
+				for _, step := range test.steps {
+					source.change(step)
+					synctest.Wait()
+				}
+				// The call, the blocking key, and at most one other key.
+				if n, busy := reg.Backlog(); n > 3 || busy != 0 {
+					t.Errorf("Backlog() = %d for %v, want at most 3", n, busy)
+				}
+				<-time.After(time.Second)
+				if n, busy := reg.Backlog(); n == 0 || busy != time.Second {
+					t.Errorf("Backlog() = %d for %v, want some for 1s", n, busy)
+				}
+				close(gate)
+				synctest.Wait()
+				if got := log.take(); got != test.want {
+					t.Errorf("the handler was told\n%s\nwant\n%s", got, test.want)
+				}
+				if n, busy := reg.Backlog(); n != 0 || busy != 0 {
+					t.Errorf("Backlog() of an idle handler = %d for %v", n, busy)
+				}
+			})
+		})
+	}
+}
+
+// Promise 15: a backlog does not grow with names that come and go, and one that
+// came back to where it began is no change.
+func TestHandlerBacklogOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, gate, log := newLiveSource(), make(chan struct{}), &told{}
+		source.write("a")
+		inf := run(t, source, informer.Options{})
+		synctest.Wait()
+		saved := source.state()
+		reg := inf.handler(t, func(c informer.Change[*fifoObject]) {
+			<-gate
+			log.handle(c)
+		}, informer.HandlerOptions{Backlog: 1})
+		synctest.Wait()
+		for i := range 1000 {
+			source.write(fmt.Sprint("b", i))
+			synctest.Wait()
+			source.delete(fmt.Sprint("b", i))
+			synctest.Wait()
+		}
+		if n, _ := reg.Backlog(); n > 3 {
+			t.Errorf("Backlog() = %d after names came and went, want at most 3", n)
+		}
+		source.write("a")
+		synctest.Wait()
+		source.forget(func(srv *fifoServer) { srv.objects, srv.version = saved, 10 })
+		<-time.After(time.Hour) // of silence, until the server is asked
+		if got, _ := inf.Get(fifoKey("a")); got == nil || got.version != "11" {
+			t.Fatalf("after the restore the cache has %v", inf.List())
+		}
+		close(gate)
+		synctest.Wait()
+		if got, want := log.take(), "Initial Added <nil> -> a/u1@11"; got != want {
+			t.Errorf("the handler was told\n%s\nwant\n%s", got, want)
 		}
 	})
 }

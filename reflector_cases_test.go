@@ -346,6 +346,13 @@ func TestReflectorRepairedInList(t *testing.T) {
 	wantEqual(t, "statuses", run.statuses, "Listing v n0 !a,Listing v n0 !a !b,Watching v10 n1", ",")
 }
 
+// Promise 12: a list that breaks off repairs nothing.
+func TestReflectorBrokenListRepairsNothing(t *testing.T) {
+	run := runReflector(t, []string{"list !d@5 ]10", "watch 410", "list +d@12 500", "list ? !d@12 ]13", "watch ? hang"}, informer.Options{}, 4*time.Minute)
+	wantEqual(t, "statuses", run.statuses,
+		"Listing v n0 !d,Failing v10 n1 err !d,Failing v10 n1 err !d,Failing v10 n0 err !d,Watching v13 n0 !d", ",")
+}
+
 // Promise 12: a bad object is told of once, listed while it is bad, and costs
 // the others nothing.
 func TestReflectorBadObjects(t *testing.T) {

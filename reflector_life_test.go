@@ -172,6 +172,39 @@ func TestReflectorBackoff(t *testing.T) {
 	wantEqual(t, "failures", run.failures, "", ",") // each is abandoned before it fails
 }
 
+// Promise 9: a delay that the server asks for is spread, as it asks all clients
+// for the same, and does not make a pause shorter than the least one.
+func TestReflectorRetryAfterIsSpread(t *testing.T) {
+	run := runReflector(t, []string{"list ]10", "watch 429/20"}, informer.Options{}, 10*time.Minute)
+	distinct := map[time.Duration]bool{}
+	for _, f := range run.failed {
+		distinct[f.Next] = true
+	}
+	if len(distinct) < 10 || len(distinct) != len(run.failed) {
+		t.Errorf("%d pauses have %d values, want them random", len(run.failed), len(distinct))
+	}
+	run = runReflector(t, []string{"list ]10", "watch 429/1"}, informer.Options{MinBackoff: 5 * time.Second}, 10*time.Minute)
+	for _, f := range run.failed {
+		if f.Next < 5*time.Second {
+			t.Errorf("the pause is %v, want at least 5s", f.Next)
+		}
+	}
+}
+
+// Promise 9: watches that began together do not all end together.
+func TestReflectorWatchTimesDiffer(t *testing.T) {
+	run := runReflector(t, []string{"list ]10", "watch *11 hang"}, informer.Options{}, 5*time.Hour)
+	distinct := map[int64]bool{}
+	for _, q := range run.requests {
+		if strings.HasPrefix(q.text, "watch") {
+			distinct[*q.opts.TimeoutSeconds] = true
+		}
+	}
+	if len(distinct) < 10 {
+		t.Errorf("%d requests asked for %d different times", len(run.requests), len(distinct))
+	}
+}
+
 // Promise 9: the delay that the server asks for is kept.
 func TestReflectorRetryAfter(t *testing.T) {
 	run := runReflector(t, []string{"stream 429/20", "list 429/100", "stream ]10 429/1", "watch hang"}, informer.Options{}, 4*time.Minute)

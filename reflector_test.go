@@ -44,6 +44,11 @@ func TestReflectorStream(t *testing.T) {
 		requests: "stream,list 0,watch 10,stream >=10",
 		failures: "streaming list 1",
 	}, {
+		name:     "a bookmark does not end a streaming list (promise 2)",
+		script:   []string{"stream +a@5 *7 +b@6 ]10 hang"},
+		applied:  "[ ~a@5 ~b@6 ]10",
+		requests: "stream",
+	}, {
 		name:     "a streaming list that is closed early",
 		script:   []string{"stream +a@5 1s", "list +a@5 ]10"},
 		applied:  "[ ~a@5 [ +a@5 ]10",
@@ -104,6 +109,12 @@ func TestReflectorStream(t *testing.T) {
 		script:   []string{"list ]10", "watch 410", "list gone", "list ]20", "watch hang"},
 		applied:  "[ ]10 [ ]20",
 		requests: "stream,list 0,watch 10,list >=10,list,watch 20",
+	}, {
+		name:     "so is one whose version means nothing to the server (promise 11)",
+		script:   []string{"list ]10", "watch 410", "list 400", "list ]20", "watch hang"},
+		applied:  "[ ]10 [ ]20",
+		requests: "stream,list 0,watch 10,list >=10,list,watch 20",
+		failures: "list 1",
 	}, {
 		name:     "so is one whose version is too large (promise 11)",
 		script:   []string{"list ]10", "watch 410", "list large", "list ]7", "watch hang"},
