@@ -5,7 +5,7 @@ package informer
 type missed[T Object] struct {
 	old     T     // what the handler has, if had
 	had     bool  // the handler has the key
-	gone    T     // the deletion of old, if ended
+	gone    T     // the last state of that object, if ended
 	ended   bool  // old was deleted
 	exact   bool  // gone is the final state
 	end     Cause // of the deletion
@@ -43,7 +43,7 @@ func (b *backlog[T]) record(c *Change[T]) {
 		return
 	}
 	if !m.ended {
-		m.ended, m.gone, m.exact, m.end = true, c.Old, c.Exact, c.Cause
+		m.ended, m.gone, m.exact, m.end = true, c.New, c.Exact, c.Cause
 	}
 	var none T
 	m.live, m.lives = none, false
@@ -52,7 +52,7 @@ func (b *backlog[T]) record(c *Change[T]) {
 // tell yields the changes of key, and reports whether yield did every time.
 // What came back to where it was is no change.
 func (m *missed[T]) tell(key Key, yield func(Change[T]) bool) bool {
-	if m.ended && !yield(Change[T]{Type: Deleted, Key: key, Old: m.gone, Exact: m.exact, Cause: m.end}) {
+	if m.ended && !yield(Change[T]{Type: Deleted, Key: key, Old: m.old, New: m.gone, Exact: m.exact, Cause: m.end}) {
 		return false
 	}
 	c := Change[T]{Type: Added, Key: key, New: m.live, Cause: m.cause}

@@ -38,11 +38,12 @@ type Change[T Object] struct {
 	Exact bool
 	// Key is the key of the object.
 	Key Key
-	// Old is the state before. Of Updated, it is the one that this handler was
-	// given last; equal in version, but maybe another pointer. Of Deleted, it
-	// is the last one known to the cache, or the final one if Exact: that may
-	// be later than what the handler was given.
+	// Old is the state before, of Updated and Deleted: the one that this
+	// handler was given last. It is equal to that in version, but may be another
+	// pointer.
 	Old T
-	// New is the state after, of Added and Updated.
+	// New is the state after, of Added and Updated. Of Deleted it is the last
+	// state known: the final one if Exact, and later than Old if the handler
+	// missed some.
 	New T
 }

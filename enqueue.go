@@ -14,8 +14,8 @@ func Enqueue[T Object](from *Informer[T], to *WorkQueue[Key]) (*Registration, er
 }
 
 // EnqueueEach adds to a queue every key that keys hands to add for an object
-// that changes: its owner, say. For an update it is asked for the old and the
-// new state, so that a former owner hears of it too. It runs on the handler's
+// that changes: its owner, say. It is asked for the old and the new state, so
+// that a former owner hears of it too, also if the queue is far behind. It runs on the handler's
 // goroutine. EnqueueEach returns an error as [Informer.AddHandler] does, or if
 // the queue or the function is nil.
 func EnqueueEach[T Object, K comparable](from *Informer[T], to *WorkQueue[K], keys func(obj T, add func(K))) (*Registration, error) {
@@ -27,7 +27,7 @@ func EnqueueEach[T Object, K comparable](from *Informer[T], to *WorkQueue[K], ke
 		if c.Type != Added {
 			keys(c.Old, add)
 		}
-		if c.Type != Deleted && c.Cause != CauseResync {
+		if c.Cause != CauseResync { // else it is the same
 			keys(c.New, add)
 		}
 	}, HandlerOptions{Name: "EnqueueEach"})

@@ -86,10 +86,10 @@ func (f *folder) check(c informer.Change[*fifoObject]) {
 		f.failLocked("updated %v to %v, while it has %v", c.Old, c.New, was)
 	case c.Type == informer.Updated && c.Cause != informer.CauseResync && c.Old.version == c.New.version:
 		f.failLocked("updated %v to itself", c.Old)
-	case c.Type == informer.Deleted && (!had || c.Old.uid != was.uid):
-		f.failLocked("deleted %v, while it has %v", c.Old, was)
-	case c.Type == informer.Deleted && (len(c.Old.version) < len(was.version) || len(c.Old.version) == len(was.version) && c.Old.version < was.version):
-		f.failLocked("deleted %v, while it has the later %v", c.Old, was)
+	case c.Type == informer.Deleted && (!had || c.Old.version != was.version || c.New == nil || c.New.uid != was.uid):
+		f.failLocked("deleted %v, last %v, while it has %v", c.Old, c.New, was)
+	case c.Type == informer.Deleted && (len(c.New.version) < len(was.version) || len(c.New.version) == len(was.version) && c.New.version < was.version):
+		f.failLocked("deleted %v, while it has the later %v", c.New, was)
 	case c.Key != fifoKey(name), c.Type != informer.Added && c.Old == nil, c.Cause == 0:
 		f.failLocked("a change without key, object or cause: %+v", c)
 	}

@@ -34,37 +34,30 @@ func (h HandlerFuncs[T]) Handle(c Change[T]) {
 	case c.Type == Updated && h.OnUpdate != nil:
 		h.OnUpdate(c.Old, c.New)
 	case c.Type == Deleted && h.OnDelete != nil:
-		h.OnDelete(c.Old, c.Exact)
+		h.OnDelete(c.New, c.Exact)
 	}
 }
 
 // Filter returns a handler that sees only the objects that keep accepts: one
-// that begins to be accepted is added for h, one that ceases to be is deleted,
-// inexactly. Both functions are called on the handler's goroutine. The handler
-// remembers the keys that h has, so it must not be registered more than once. If
-// keep or h is nil, so is the result, which AddHandler refuses.
+// that begins to be accepted is added for h; one that ceases to be is deleted,
+// inexactly, with the last state that was accepted. Both functions are called on
+// the handler's goroutine, and keep must give the same answer every time. If
+// either is nil, so is the result, which AddHandler refuses.
 func Filter[T Object](keep func(T) bool, h Handler[T]) Handler[T] {
 	if keep == nil || h == nil {
 		return nil
 	}
-	has := make(map[Key]struct{})
 	return func(c Change[T]) {
-		_, had := has[c.Key]
+		had := c.Type != Added && keep(c.Old)
 		keeps := c.Type != Deleted && keep(c.New)
 		switch {
-		case keeps && !had:
-			has[c.Key] = struct{}{}
-			c.Type = Added
-			var none T
-			c.Old = none
-		case had && !keeps:
-			delete(has, c.Key)
-			c.Exact = c.Type == Deleted && c.Exact
-			c.Type = Deleted
-			var none T
-			c.New = none
-		case !had:
+		case !had && !keeps:
 			return
+		case !had:
+			var none T
+			c.Type, c.Old = Added, none
+		case !keeps && c.Type == Updated:
+			c.Type, c.New = Deleted, c.Old
 		}
 		h(c)
 	}
@@ -78,8 +71,8 @@ const (
 	// PanicCrash lets the program crash, with the name of what panicked and the
 	// key in the message. It is the default.
 	PanicCrash PanicPolicy = iota
-	// PanicReport reports the panic to [Options.OnFailure], with its stack, and
-	// goes on with the next change. Without OnFailure nobody hears of it.
+	// PanicReport reports the panic, with its stack, and goes on. A handler's is
+	// a [Failure], and a line in the log.
 	PanicReport
 	// PanicDetach reports the panic and removes the handler.
 	PanicDetach

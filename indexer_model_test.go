@@ -75,9 +75,9 @@ func (m *naiveStore) apply(b informer.Batch[*storeObj]) (changes []informer.Chan
 			cause = informer.CauseRelist
 		}
 		gone := func() {
-			c := informer.Change[*storeObj]{Type: informer.Deleted, Key: d.Key, Cause: cause, Old: old}
+			c := informer.Change[*storeObj]{Type: informer.Deleted, Key: d.Key, Cause: cause, Old: old, New: old}
 			if f := list[0]; f.Type == informer.Deleted && f.Exact && naiveSame(f.Object, old) {
-				c.Old, c.Exact = f.Object, true
+				c.New, c.Exact = f.Object, true
 			}
 			changes = append(changes, c)
 		}

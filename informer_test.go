@@ -114,12 +114,12 @@ func TestInformerDeletionFoundByRelist(t *testing.T) {
 
 		source.forget(func(srv *fifoServer) { srv.delete("b") })
 		<-time.After(10 * time.Second)
-		if got, want := log.take(), "Relist Deleted b/u2@12 -> <nil>"; got != want {
+		if got, want := log.take(), "Relist Deleted b/u2@12 -> b/u2@12"; got != want {
 			t.Errorf("the handler was told\n%s\nwant\n%s", got, want)
 		}
 		source.delete("a")
 		synctest.Wait()
-		if got, want := log.take(), "Watch Deleted a/u1@15 -> <nil> exact"; got != want {
+		if got, want := log.take(), "Watch Deleted a/u1@11 -> a/u1@15 exact"; got != want {
 			t.Errorf("the handler was told\n%s\nwant\n%s", got, want)
 		}
 	})
@@ -142,7 +142,7 @@ func TestInformerNewUID(t *testing.T) {
 			return []informer.Event[*fifoObject]{ev}
 		})
 		synctest.Wait()
-		if got, want := log.take(), "Watch Deleted a/u1@11 -> <nil>\nWatch Added <nil> -> a/u2@13"; got != want {
+		if got, want := log.take(), "Watch Deleted a/u1@11 -> a/u1@11\nWatch Added <nil> -> a/u2@13"; got != want {
 			t.Errorf("by watch, the handler was told\n%s\nwant\n%s", got, want)
 		}
 		source.forget(func(srv *fifoServer) {
@@ -150,7 +150,7 @@ func TestInformerNewUID(t *testing.T) {
 			srv.write("a")
 		})
 		<-time.After(10 * time.Second)
-		if got, want := log.take(), "Relist Deleted a/u2@13 -> <nil>\nRelist Added <nil> -> a/u3@15"; got != want {
+		if got, want := log.take(), "Relist Deleted a/u2@13 -> a/u2@13\nRelist Added <nil> -> a/u3@15"; got != want {
 			t.Errorf("by relist, the handler was told\n%s\nwant\n%s", got, want)
 		}
 	})
@@ -710,11 +710,11 @@ func TestHandlerBacklog(t *testing.T) {
 		want  string
 	}{
 		{"updates", []script{write("a"), write("a"), write("a")}, "Watch Updated a/u1@11 -> a/u1@20"},
-		{"deleted", []script{write("a"), remove("a")}, "Watch Deleted a/u1@19 -> <nil> exact"},
+		{"deleted", []script{write("a"), remove("a")}, "Watch Deleted a/u1@11 -> a/u1@19 exact"},
 		{"added", []script{write("b"), write("b")}, "Watch Added <nil> -> b/u3@19"},
 		{"came and went", []script{write("b"), write("b"), remove("b")}, ""},
-		{"recreated", []script{remove("a"), write("a"), write("a")}, "Watch Deleted a/u1@18 -> <nil> exact\nWatch Added <nil> -> a/u3@20"},
-		{"recreated and deleted", []script{remove("a"), write("a"), remove("a")}, "Watch Deleted a/u1@18 -> <nil> exact"},
+		{"recreated", []script{remove("a"), write("a"), write("a")}, "Watch Deleted a/u1@11 -> a/u1@18 exact\nWatch Added <nil> -> a/u3@20"},
+		{"recreated and deleted", []script{remove("a"), write("a"), remove("a")}, "Watch Deleted a/u1@11 -> a/u1@18 exact"},
 		{"came, went and came", []script{write("b"), remove("b"), write("b")}, "Watch Added <nil> -> b/u4@20"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

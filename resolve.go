@@ -130,10 +130,9 @@ func added[T Object](tell Change[T], initial bool) Change[T] {
 // deleted makes tell the deletion of its Old, of which first may hold the final
 // state.
 func deleted[T Object](tell Change[T], first Delta[T]) Change[T] {
-	var none T
-	tell.Type, tell.New = Deleted, none
+	tell.Type, tell.New = Deleted, tell.Old
 	if first.Type == Deleted && first.Exact && sameUID(first.Object.GetUID(), tell.Old.GetUID()) {
-		tell.Old, tell.Exact = first.Object, true
+		tell.New, tell.Exact = first.Object, true
 	}
 	return tell
 }

@@ -72,19 +72,20 @@ func (f *folder[T]) store(c informer.Change[T]) {
 	f.objects[c.Key] = c.New
 }
 
-// remove drops an object. Promise 14: its last state comes with the deletion.
+// remove drops an object. Promise 14: its last state comes with the deletion,
+// beside the one that the handler was given last.
 func (f *folder[T]) remove(c informer.Change[T], have T, known bool) {
 	switch {
 	case !known:
 		f.t.Errorf("deleted %v, which the handler does not have", c.Key)
-	case informer.KeyOf(c.Old) != c.Key || c.Old.GetUID() != have.GetUID():
+	case informer.KeyOf(c.New) != c.Key || c.New.GetUID() != have.GetUID():
 		f.t.Errorf("deleted %v with the object %v, UID %q, want UID %q",
-			c.Key, informer.KeyOf(c.Old), c.Old.GetUID(), have.GetUID())
-	case !c.Exact && !sameVersion(c.Old, have):
-		f.t.Errorf("deleted %v inexactly at version %q, but the handler has %q",
+			c.Key, informer.KeyOf(c.New), c.New.GetUID(), have.GetUID())
+	case !sameVersion(c.Old, have):
+		f.t.Errorf("deleted %v at version %q, but the handler has %q",
 			c.Key, c.Old.GetResourceVersion(), have.GetResourceVersion())
 	case c.Exact:
-		f.deleted[c.Old.GetResourceVersion()]++
+		f.deleted[c.New.GetResourceVersion()]++
 	}
 	delete(f.objects, c.Key)
 }

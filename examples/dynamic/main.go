@@ -97,12 +97,8 @@ func follow[T informer.Object](
 		fmt.Fprintf(out, "  %s: %d\n", cmp.Or(namespace, "(none)"), counts[namespace])
 	}
 	_, err = objects.AddHandler(func(c informer.Change[T]) {
-		obj := c.New
-		if c.Type == informer.Deleted {
-			obj = c.Old
-		}
 		if c.Cause != informer.CauseInitial {
-			fmt.Fprintf(out, "%v %v (%s)\n", c.Type, c.Key, detail(obj))
+			fmt.Fprintf(out, "%v %v (%s)\n", c.Type, c.Key, detail(c.New))
 		}
 	}, informer.HandlerOptions{})
 	if err != nil {
