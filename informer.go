@@ -296,5 +296,5 @@ func (inf *Informer[T]) indexTarget() (*Indexer[T], error) {
 
 // errorf returns an error that begins with the informer's name.
 func (inf *Informer[T]) errorf(format string, args ...any) error {
-	return fmt.Errorf("informer %s: "+format, append([]any{inf.opts.Name}, args...)...)
+	return fmt.Errorf("informer: %s: "+format, append([]any{inf.opts.Name}, args...)...)
 }

@@ -475,6 +475,9 @@ func TestInformerFailuresEndRun(t *testing.T) {
 		if err := <-inf.done; !errors.Is(err, enough) || !strings.Contains(err.Error(), "things") {
 			t.Errorf("Run = %v, want %v with the name", err, enough)
 		}
+		if err := inf.WaitSynced(context.Background()); !errors.Is(err, enough) || !errors.Is(err, informer.ErrStopped) {
+			t.Errorf("WaitSynced after that = %v, want the reason and ErrStopped", err)
+		}
 		for i, f := range failures {
 			if f.Attempt != i+1 || !apierrors.IsForbidden(f.Err) || f.Next <= 0 {
 				t.Errorf("failure %d is %+v", i, f)

@@ -87,8 +87,10 @@ func (inf *Informer[T]) wait(ctx context.Context, what string, done func(view[T]
 
 // why wraps what ended a wait, and what may have been the reason for it.
 func (inf *Informer[T]) why(v view[T], end error) error {
-	s := inf.Status()
+	s, fatal := inf.Status(), inf.fatal()
 	switch {
+	case fatal != nil:
+		return fmt.Errorf("%w (%w)", fatal, end)
 	case s.Err != nil:
 		return fmt.Errorf("%w (%w)", s.Err, end)
 	case !v.listed && s.State == StateListing:
