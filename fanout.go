@@ -56,7 +56,7 @@ func (f *fanOut[T]) publishLocked(s *state[T], rewound bool) {
 func (f *fanOut[T]) join(h *follower[T]) (at Reader[T]) {
 	f.store.between(func(s *state[T]) {
 		at = Reader[T]{f.store, s}
-		h.at, h.end = f.published, f.published.pos
+		h.at, h.end, h.upTo = f.published, f.published.pos, f.published.pos
 		h.listed, h.syncAt = f.listed, h.end
 		f.followers = append(slices.Clip(f.followers), h)
 	})

@@ -49,6 +49,18 @@ func start(t *testing.T, inf *informer.Informer[*fifoObject]) *running {
 	return r
 }
 
+// ends returns what Run returns, which is to be soon and by itself.
+func (r *running) ends(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-r.done:
+		return err
+	case <-time.After(time.Hour):
+		t.Fatal("Run goes on")
+		return nil
+	}
+}
+
 // handler adds a handler and ends the test if that fails.
 func (r *running) handler(t *testing.T, h informer.Handler[*fifoObject], opts informer.HandlerOptions) *informer.Registration {
 	t.Helper()
@@ -265,6 +277,10 @@ func TestInformerWaitsWithoutFailure(t *testing.T) {
 		if err := r.WaitForResourceVersion(ctx, "abc"); !errors.Is(err, informer.ErrNotComparable) {
 			t.Errorf("WaitForResourceVersion(abc) in a list = %v, want ErrNotComparable", err)
 		}
+		soon, cancel := waitFor(time.Millisecond)
+		defer cancel()
+		err = r.WaitUntil(soon, func(informer.Reader[*fifoObject]) bool { return true })
+		mustContain(t, "WaitUntil in a list", err, "condition not met")
 		mustContain(t, "WaitSynced in a list", r.WaitSynced(ctx), "slow", "still listing, 1 objects so far")
 		select {
 		case <-r.Synced():
@@ -332,6 +348,43 @@ func TestRegistrationSynced(t *testing.T) {
 	})
 }
 
+// Promise 18: what changes meanwhile does not put off that a handler is synced,
+// be it added before Run or later.
+func TestRegistrationSyncedDespiteChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		for _, name := range []string{"a", "b", "c"} {
+			source.write(name)
+		}
+		inf, err := informer.New(source, informer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow := func(informer.Change[*fifoObject]) { <-time.After(time.Second) }
+		before, err := inf.AddHandler(slow, informer.HandlerOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := start(t, inf)
+		synctest.Wait()
+		after := r.handler(t, slow, informer.HandlerOptions{})
+		for range 10 {
+			<-time.After(270 * time.Millisecond)
+			source.write("a")
+		}
+		<-time.After(400 * time.Millisecond) // 3.1s in all
+		for what, reg := range map[string]*informer.Registration{"before Run": before, "later": after} {
+			select {
+			case <-reg.Synced():
+			default:
+				t.Errorf("a handler that was added %s is not synced after its 3 initial calls", what)
+			}
+			reg.Remove()
+			<-reg.Done()
+		}
+	})
+}
+
 // Promise 18: without objects, a handler is synced when the cache is, also one that was
 // added before Run.
 func TestRegistrationSyncedWithoutObjects(t *testing.T) {
@@ -351,6 +404,12 @@ func TestRegistrationSyncedWithoutObjects(t *testing.T) {
 		defer cancel()
 		if err := r.WaitSynced(ctx); err != nil {
 			t.Error(err)
+		}
+		synctest.Wait()
+		select {
+		case <-r.Synced():
+		default:
+			t.Error("Synced() is open after WaitSynced")
 		}
 		for _, reg := range []*informer.Registration{before, after} {
 			if err := reg.WaitSynced(ctx); err != nil {
@@ -400,14 +459,15 @@ func TestInformerCancelReturns(t *testing.T) {
 
 		stuck := run(t, source, informer.Options{Name: "things", Grace: 7 * time.Second})
 		stuck.handler(t, func(informer.Change[*fifoObject]) { <-time.After(time.Minute) }, informer.HandlerOptions{Name: "the stuck one"})
+		stuck.handler(t, func(informer.Change[*fifoObject]) { <-time.After(time.Minute) }, informer.HandlerOptions{Name: "another stuck one"})
 		stuck.handler(t, func(informer.Change[*fifoObject]) {}, informer.HandlerOptions{Name: "the other one"})
 		synctest.Wait()
 		began = time.Now()
 		stuck.stop()
 		err := <-stuck.done
-		mustContain(t, "Run", err, "things", "the stuck one has not returned within 7s")
-		if strings.Contains(err.Error(), "other") || time.Since(began) != 7*time.Second {
-			t.Errorf("Run returned %v after %v, want one name after 7s", err, time.Since(began))
+		mustContain(t, "Run", err, "things", "the stuck one has not returned within 7s", "another stuck one")
+		if strings.Contains(err.Error(), "the other one") || time.Since(began) != 7*time.Second {
+			t.Errorf("Run returned %v after %v, want two names after 7s", err, time.Since(began))
 		}
 
 		deaf := run(t, stuckSource{deaf: true}, informer.Options{})
@@ -429,9 +489,21 @@ func TestInformerAfterTheEnd(t *testing.T) {
 		if err := inf.Run(context.Background()); !errors.Is(err, informer.ErrRunning) {
 			t.Errorf("a second Run = %v, want ErrRunning", err)
 		}
+		waited := make(chan error, 1)
+		go func() { waited <- inf.WaitForResourceVersion(t.Context(), "9999") }()
+		synctest.Wait()
 		inf.stop()
 		if err := <-inf.done; err != nil {
 			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case err := <-waited:
+			if !errors.Is(err, informer.ErrStopped) {
+				t.Errorf("a wait that was in progress at the end = %v, want ErrStopped", err)
+			}
+		default:
+			t.Fatal("a wait goes on after the end")
 		}
 		_, addHandler := inf.AddHandler(func(informer.Change[*fifoObject]) {}, informer.HandlerOptions{})
 		_, addIndex := informer.AddIndex(inf.Informer, "x", func(o *fifoObject) (string, bool) { return o.uid, true })
@@ -472,7 +544,7 @@ func TestInformerFailuresEndRun(t *testing.T) {
 			}
 			return nil
 		}})
-		if err := <-inf.done; !errors.Is(err, enough) || !strings.Contains(err.Error(), "things") {
+		if err := inf.ends(t); !errors.Is(err, enough) || !strings.Contains(err.Error(), "things") {
 			t.Errorf("Run = %v, want %v with the name", err, enough)
 		}
 		for i, f := range failures {
@@ -484,7 +556,7 @@ func TestInformerFailuresEndRun(t *testing.T) {
 		inf = run(t, unwatchable, informer.Options{})
 		synctest.Wait()
 		unwatchable.fail(apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "things"}, "watch"))
-		if err := <-inf.done; !errors.Is(err, informer.ErrWatchNotSupported) || !apierrors.IsMethodNotSupported(err) {
+		if err := inf.ends(t); !errors.Is(err, informer.ErrWatchNotSupported) || !apierrors.IsMethodNotSupported(err) {
 			t.Errorf("Run = %v, want ErrWatchNotSupported with the server's error", err)
 		}
 	})
@@ -688,6 +760,77 @@ func TestHandlerStuck(t *testing.T) {
 	})
 }
 
+// Promise 14: when a handler is told, the cache shows it already; here a writer
+// takes its time.
+func TestHandlerIsToldAfterTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		inf := run(t, source, informer.Options{})
+		synctest.Wait()
+		if _, err := informer.AddIndex(inf.Informer, "slow", func(o *fifoObject) (string, bool) {
+			<-time.After(time.Second)
+			return o.name, true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		inf.handler(t, func(c informer.Change[*fifoObject]) {
+			calls++
+			if got, _ := inf.Get(c.Key); got != c.New {
+				t.Errorf("the handler is told of %v, when the cache has %v", c.New, got)
+			}
+		}, informer.HandlerOptions{})
+		for range 3 {
+			source.write("a")
+			<-time.After(10 * time.Second)
+		}
+		if calls != 3 {
+			t.Errorf("there were %d calls, want 3", calls)
+		}
+	})
+}
+
+// Promises 3 and 14 through a Filter: what its handler is told folds to what the
+// filter keeps, and each change is one of what the handler has.
+func TestFilter(t *testing.T) {
+	log := &told{}
+	odd := informer.Filter(func(o *fifoObject) bool { return o.value%2 == 1 }, log.handle)
+	was := map[string]*fifoObject{}
+	for i, step := range []struct {
+		name  string
+		value int // negative: deleted
+		want  string
+	}{
+		{"a", 2, ""},
+		{"a", 4, ""},
+		{"a", 5, "Watch Added <nil> -> a/u@2"},
+		{"a", 7, "Watch Updated a/u@2 -> a/u@3"},
+		{"a", 8, "Watch Deleted a/u@3 -> <nil>"},
+		{"a", 6, ""},
+		{"a", -1, ""},
+		{"a", 1, "Watch Added <nil> -> a/u@7"},
+		{"a", -1, "Watch Deleted a/u@7 -> <nil> exact"},
+		{"b", 3, "Watch Added <nil> -> b/u@9"},
+		{"b", 3, "Watch Updated b/u@9 -> b/u@10"},
+	} {
+		c := informer.Change[*fifoObject]{Key: fifoKey(step.name), Cause: informer.CauseWatch, Type: informer.Updated, Old: was[step.name]}
+		switch {
+		case step.value < 0:
+			c.Type, c.Exact = informer.Deleted, true
+		case c.Old == nil:
+			c.Type = informer.Added
+		}
+		if step.value >= 0 {
+			c.New = &fifoObject{name: step.name, uid: "u", version: fmt.Sprint(i), value: step.value}
+		}
+		odd(c)
+		was[step.name] = c.New
+		if got := log.take(); got != step.want {
+			t.Errorf("step %d: the handler was told %q, want %q", i, got, step.want)
+		}
+	}
+}
+
 // Promise 15: what a handler that is far behind is told of, at most two changes
 // a key: first old, last new (k8s#49705).
 func TestHandlerBacklog(t *testing.T) {
@@ -707,15 +850,16 @@ func TestHandlerBacklog(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		steps []script
+		depth int // the call, and what waits
 		want  string
 	}{
-		{"updates", []script{write("a"), write("a"), write("a")}, "Watch Updated a/u1@11 -> a/u1@20"},
-		{"deleted", []script{write("a"), remove("a")}, "Watch Deleted a/u1@19 -> <nil> exact"},
-		{"added", []script{write("b"), write("b")}, "Watch Added <nil> -> b/u3@19"},
-		{"came and went", []script{write("b"), write("b"), remove("b")}, ""},
-		{"recreated", []script{remove("a"), write("a"), write("a")}, "Watch Deleted a/u1@18 -> <nil> exact\nWatch Added <nil> -> a/u3@20"},
-		{"recreated and deleted", []script{remove("a"), write("a"), remove("a")}, "Watch Deleted a/u1@18 -> <nil> exact"},
-		{"came, went and came", []script{write("b"), remove("b"), write("b")}, "Watch Added <nil> -> b/u4@20"},
+		{"updates", []script{write("a"), write("a"), write("a")}, 3, "Watch Updated a/u1@11 -> a/u1@20"},
+		{"deleted", []script{write("a"), remove("a")}, 3, "Watch Deleted a/u1@19 -> <nil> exact"},
+		{"added", []script{write("b"), write("b")}, 3, "Watch Added <nil> -> b/u3@19"},
+		{"came and went", []script{write("b"), write("b"), remove("b")}, 2, ""},
+		{"recreated", []script{remove("a"), write("a"), write("a")}, 3, "Watch Deleted a/u1@18 -> <nil> exact\nWatch Added <nil> -> a/u3@20"},
+		{"recreated and deleted", []script{remove("a"), write("a"), remove("a")}, 3, "Watch Deleted a/u1@18 -> <nil> exact"},
+		{"came, went and came", []script{write("b"), remove("b"), write("b")}, 3, "Watch Added <nil> -> b/u4@20"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -741,13 +885,9 @@ func TestHandlerBacklog(t *testing.T) {
 					source.change(step)
 					synctest.Wait()
 				}
-				// The call, the blocking key, and at most one other key.
-				if n, busy := reg.Backlog(); n > 3 || busy != 0 {
-					t.Errorf("Backlog() = %d for %v, want at most 3", n, busy)
-				}
 				<-time.After(time.Second)
-				if n, busy := reg.Backlog(); n == 0 || busy != time.Second {
-					t.Errorf("Backlog() = %d for %v, want some for 1s", n, busy)
+				if n, busy := reg.Backlog(); n != test.depth || busy != time.Second {
+					t.Errorf("Backlog() = %d for %v, want %d for 1s", n, busy, test.depth)
 				}
 				close(gate)
 				synctest.Wait()
@@ -760,6 +900,75 @@ func TestHandlerBacklog(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Promise 15: within its limit, or within the number of objects, a handler that
+// is behind is told everything.
+func TestHandlerWithinLimit(t *testing.T) {
+	for _, test := range []struct{ backlog, objects, writes, want int }{
+		{1, 10, 9, 9},
+		{100, 1, 50, 50},
+		{0, 1, 1000, 1000},
+		{1, 3, 9, 2}, // the call, and the rest as one
+	} {
+		t.Run(fmt.Sprint(test), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, gate := newLiveSource(), make(chan struct{})
+				for i := range test.objects {
+					source.write(fmt.Sprint(i))
+				}
+				inf := run(t, source, informer.Options{})
+				synctest.Wait()
+				calls := 0
+				inf.handler(t, func(c informer.Change[*fifoObject]) {
+					if c.Cause == informer.CauseWatch {
+						calls++
+						<-gate
+					}
+				}, informer.HandlerOptions{Backlog: test.backlog})
+				for range test.writes {
+					source.write("0")
+					synctest.Wait()
+				}
+				close(gate)
+				synctest.Wait()
+				if calls != test.want {
+					t.Errorf("%d writes made %d calls, want %d", test.writes, calls, test.want)
+				}
+			})
+		})
+	}
+}
+
+// Promise 16: a handler that is added while a batch is on its way into the cache
+// misses nothing of it, and is told nothing twice.
+func TestHandlerJoinsInsideBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, log := newLiveSource(), &told{}
+		source.write("a")
+		inf := run(t, source, informer.Options{})
+		synctest.Wait()
+		slow := false
+		if _, err := informer.AddIndex(inf.Informer, "slow", func(o *fifoObject) (string, bool) {
+			if slow {
+				<-time.After(time.Second)
+			}
+			return o.name, true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		slow = true
+		source.write("b")
+		synctest.Wait() // the batch has its changes, and the cache not yet
+		if inf.Len() != 1 {
+			t.Fatal("the batch is in the cache")
+		}
+		inf.handler(t, log.handle, informer.HandlerOptions{})
+		<-time.After(time.Minute)
+		if got, want := log.take(), "Initial Added <nil> -> a/u1@11\nWatch Added <nil> -> b/u2@12"; got != want {
+			t.Errorf("the handler was told\n%s\nwant\n%s", got, want)
+		}
+	})
 }
 
 // Promise 15: a backlog does not grow with names that come and go, and one that
@@ -854,6 +1063,9 @@ func TestHandlerRemove(t *testing.T) {
 		synctest.Wait()
 		if outside != 1 || inside != 3 || live != 1 {
 			t.Errorf("there were %d, %d and %d calls, want 1, 3 and 1", outside, inside, live)
+		}
+		if n := informer.Followers(inf.Informer); n != 0 {
+			t.Errorf("%d removed handlers are still told", n)
 		}
 		if n, busy := stuck.Backlog(); n != 0 || busy != 0 {
 			t.Errorf("a handler that is done has a backlog of %d for %v", n, busy)
@@ -951,8 +1163,11 @@ func TestRunSeveral(t *testing.T) {
 		defer cancel()
 		err = informer.WaitSynced(ctx, first, second)
 		mustContain(t, "WaitSynced", err, "bad", "good")
-		if err := informer.Run(context.Background(), first, second); !errors.Is(err, enough) {
-			t.Errorf("Run = %v, want %v", err, enough)
+		began := time.Now()
+		ctx, cancel = waitFor(time.Minute)
+		defer cancel()
+		if err := informer.Run(ctx, first, second); !errors.Is(err, enough) || time.Since(began) > time.Second {
+			t.Errorf("Run = %v after %v, want %v at once", err, time.Since(began), enough)
 		}
 		if s := second.Status(); s.State != informer.StateStopped {
 			t.Errorf("the other informer is %v, want stopped", s.State)

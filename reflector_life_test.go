@@ -172,6 +172,14 @@ func TestReflectorBackoff(t *testing.T) {
 	wantEqual(t, "failures", run.failures, "", ",") // each is abandoned before it fails
 }
 
+// Promise 20: the status tells since when it has been failing.
+func TestReflectorFailingSince(t *testing.T) {
+	run := runReflector(t, []string{"list ]10", "watch 500"}, informer.Options{}, 4*time.Minute)
+	if since := run.status.FailingSince.Sub(run.start); len(run.failed) < 5 || since != 0 {
+		t.Errorf("after %d failures it is failing since %v after the start, want the first", len(run.failed), since)
+	}
+}
+
 // Promise 9: a delay that the server asks for is spread, as it asks all clients
 // for the same, and does not make a pause shorter than the least one.
 func TestReflectorRetryAfterIsSpread(t *testing.T) {
