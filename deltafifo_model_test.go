@@ -350,9 +350,9 @@ func (m *fifoModel) equal(want map[string]*fifoObject) {
 }
 
 // A queue between a truthful producer and a slow consumer, by a naive model
-// (promises 2, 3, 5, 7, k8s#83810, k8s#115658): whoever takes everything has what was
-// told, each delta is right for who has what the consumer has, and what waits
-// is bounded by the number of objects.
+// (promises 2, 3, 5, 7, k8s#83810, k8s#115658): whoever takes everything has
+// what was told, each delta is right for who has what the consumer has, and
+// what waits is bounded by the number of objects.
 func TestDeltaFIFOModel(t *testing.T) {
 	rapid.Check(t, runFIFOModel)
 }

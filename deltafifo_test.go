@@ -144,8 +144,8 @@ func fifoEvent(step string) informer.Event[*fifoObject] {
 	return ev
 }
 
-// The table of DeltaFIFO, for a consumer whose store is known: promises 2, 3, 5
-// and 14.
+// The table of DeltaFIFO, for a consumer whose store is known: promises 2, 3,
+// 4, 5, 7, 12 and 14.
 func TestDeltaFIFOTable(t *testing.T) {
 	tests := []struct{ name, script, want string }{
 		{"nothing, add", "+a/u1@5 take", "Added a/u1@5"},
@@ -260,5 +260,24 @@ func TestDeltaFIFOKeepsKnown(t *testing.T) {
 	}
 	if got := informer.FIFOStaged(queue, fifoKey("a")); got != known {
 		t.Errorf("the list holds %p, want the known object %p", got, known)
+	}
+}
+
+// Promise 30: the memory of a burst is given back when it is taken.
+func TestDeltaFIFOMemoryComesBack(t *testing.T) {
+	store := informer.NewIndexer[*fifoObject](informer.IndexerOptions{})
+	queue := informer.NewDeltaFIFO(store.Reader)
+	for range 3 {
+		for i := range 10_000 {
+			if err := queue.Add(&fifoObject{name: fmt.Sprint(i), uid: fmt.Sprint(i), version: "1"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := queue.PopAll(t.Context(), func(informer.Batch[*fifoObject]) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := informer.FIFORoom(queue); n > 5000 {
+		t.Errorf("the empty queue has room for %d", n)
 	}
 }

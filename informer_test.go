@@ -295,9 +295,9 @@ func TestInformerWaitsWithoutFailure(t *testing.T) {
 	})
 }
 
-// Promise 18: a handler is synced when the last of its initial calls has
-// returned (k8s#113763, k8s#129024, istio#24117), a panic does not prevent it,
-// and a removal ends the wait.
+// Promises 16, 17 and 18: a handler is synced when the last of its initial
+// calls has returned (k8s#113763, k8s#129024, istio#24117), a panic does not
+// prevent it, and a removal ends the wait.
 func TestRegistrationSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newLiveSource()
@@ -385,8 +385,8 @@ func TestRegistrationSyncedDespiteChanges(t *testing.T) {
 	})
 }
 
-// Promise 18: without objects, a handler is synced when the cache is, also one that was
-// added before Run.
+// Promise 18: without objects, a handler is synced when the cache is, also one
+// that was added before Run.
 func TestRegistrationSyncedWithoutObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inf, err := informer.New(newLiveSource(), informer.Options{})
@@ -790,8 +790,8 @@ func TestHandlerIsToldAfterTheCache(t *testing.T) {
 	})
 }
 
-// Promises 3 and 14 through a Filter: what its handler is told folds to what the
-// filter keeps, and each change is one of what the handler has.
+// Promises 3 and 14 through a Filter: what its handler is told folds to what
+// the filter keeps, and each change is one of what the handler has.
 func TestFilter(t *testing.T) {
 	log := &told{}
 	odd := informer.Filter(func(o *fifoObject) bool { return o.value%2 == 1 }, log.handle)
@@ -940,8 +940,8 @@ func TestHandlerWithinLimit(t *testing.T) {
 	}
 }
 
-// Promise 16: a handler that is added while a batch is on its way into the cache
-// misses nothing of it, and is told nothing twice.
+// Promise 16: a handler that is added while a batch is on its way into the
+// cache misses nothing of it, and is told nothing twice.
 func TestHandlerJoinsInsideBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, log := newLiveSource(), &told{}
@@ -1009,8 +1009,8 @@ func TestHandlerBacklogOfNothing(t *testing.T) {
 	})
 }
 
-// Promise 16: Remove does not wait for the call that runs, none starts after it,
-// also if it is called from inside the handler, and Done is closed when the
+// Promise 16: Remove does not wait for the call that runs, none starts after
+// it, also if it is called from inside the handler, and Done is closed when the
 // last one has returned.
 func TestHandlerRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -1073,8 +1073,8 @@ func TestHandlerRemove(t *testing.T) {
 	})
 }
 
-// Promise 16: 1000 handlers come and go during 10,000 updates; each one's
-// changes fold to the cache, and no goroutine is left (client-go#1167,
+// Promises 16 and 29: 1000 handlers come and go during 10,000 updates; each
+// one's changes fold to the cache, and no goroutine is left (client-go#1167,
 // k8s#98657, k8s#142039, ovn-kubernetes#483).
 func TestHandlersComeAndGo(t *testing.T) {
 	source := newLiveSource()
@@ -1144,8 +1144,8 @@ func TestHandlersComeAndGo(t *testing.T) {
 	}
 }
 
-// Several informers: the first that fails ends the others, and all errors are
-// told.
+// Promise 19: several informers: the first that fails ends the others, and all
+// errors are told.
 func TestRunSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		enough := errors.New("enough")

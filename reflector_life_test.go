@@ -65,7 +65,8 @@ func TestReflectorCancelInPause(t *testing.T) {
 	}
 }
 
-// An error of apply ends Run, wherever it comes; the context's own is none.
+// Promise 19: an error of apply ends Run, wherever it comes; the context's own
+// is none.
 func TestReflectorApplyError(t *testing.T) {
 	full := errors.New("disk full")
 	tests := []struct {
@@ -113,7 +114,7 @@ func TestReflectorApplyError(t *testing.T) {
 	})
 }
 
-// The time that apply takes is no silence of the server's.
+// Promise 8: the time that apply takes is no silence of the server's.
 func TestReflectorSlowApply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := newReflScript(t, []string{"stream +a@5 +b@6 ]10 hang"})
@@ -132,7 +133,7 @@ func TestReflectorSlowApply(t *testing.T) {
 	})
 }
 
-// A plain list that says nothing for ever is given up, too.
+// Promise 20: a plain list that says nothing for ever is given up, too.
 func TestReflectorSilentList(t *testing.T) {
 	run := runReflector(t, []string{"stream invalid", "list +a@5 4m +b@6 hang", "list 4m ]10"}, informer.Options{}, 15*time.Minute)
 	wantEqual(t, "applied", run.applied, "[ +a@5 +b@6 [ ]10", " ")
@@ -224,7 +225,8 @@ func TestReflectorRetryAfter(t *testing.T) {
 	}
 }
 
-// Selectors and page sizes are in every request that they belong in.
+// Promise 10: selectors and page sizes are in every request that they belong
+// in.
 func TestReflectorOptions(t *testing.T) {
 	opts := informer.Options{LabelSelector: "app=web", FieldSelector: "spec.nodeName=a"}
 	run := runReflector(t, []string{"list ]10/x", "list ]10", "watch 5m", "probe ]10"}, opts, time.Hour)

@@ -51,13 +51,14 @@ type reflScript struct {
 	start time.Time
 	look  func() informer.Status
 
+	last     context.Context // of the last request
 	requests []reflRequest
 	statuses []string // at each "?" and each failure
 }
 
 // reflTooMany is a number of requests that no script leads to, unless they come
 // without a pause.
-const reflTooMany = 20_000
+const reflTooMany = 5000
 
 // reflRequest is a request as the source saw it.
 type reflRequest struct {
@@ -101,6 +102,10 @@ func (s *reflScript) answer(ctx context.Context, kind string, opts metav1.ListOp
 		}
 		text := strings.TrimSpace(kind + " " + version)
 		s.requests = append(s.requests, reflRequest{time.Since(s.start), text, opts})
+		if s.last != nil && s.last.Err() == nil {
+			s.t.Error("the context of a request has not ended with it (promise 29)")
+		}
+		s.last = ctx
 		if len(s.requests) == reflTooMany {
 			s.t.Errorf("%d requests in %v (promise 9)", len(s.requests), time.Since(s.start))
 		}

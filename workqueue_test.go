@@ -122,8 +122,9 @@ func TestWorkQueue_Delays(t *testing.T) {
 	}
 }
 
-// TestWorkQueue_DelayWhileLeased: a delay begins when the key is added, also if
-// it is leased; if it ends before the lease, the key is ready after the lease.
+// TestWorkQueue_DelayWhileLeased (promise 23): a delay begins when the key is
+// added, also if it is leased; if it ends before the lease, the key is ready
+// after the lease.
 func TestWorkQueue_DelayWhileLeased(t *testing.T) {
 	for _, test := range []struct{ lease, delay, want time.Duration }{
 		{3 * time.Second, 5 * time.Second, 5 * time.Second},
@@ -173,8 +174,9 @@ func TestLease_Zero(t *testing.T) {
 	}
 }
 
-// TestWorkQueue_OneWorkerAKey (promise 22; k8s#141079, virtual-kubelet#937): with
-// leases that are finished twice, also late, no key is ever with two workers.
+// TestWorkQueue_OneWorkerAKey (promise 22; k8s#141079, virtual-kubelet#937):
+// with leases that are finished twice, also late, no key is ever with two
+// workers.
 func TestWorkQueue_OneWorkerAKey(t *testing.T) {
 	const workers, keys, adds = 8, 5, 20000
 	q := newQueue(t, informer.QueueOptions[int]{Limiter: fixedLimiter[int](time.Microsecond)})
@@ -319,8 +321,8 @@ func TestWorkQueue_BatonPassed(t *testing.T) {
 	})
 }
 
-// TestWorkQueue_AllWoken (promise 25): keys that become ready under one lock wake
-// as many who wait, one after the other.
+// TestWorkQueue_AllWoken (promise 25): keys that become ready under one lock
+// wake as many who wait, one after the other.
 func TestWorkQueue_AllWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, informer.QueueOptions[int]{})
@@ -364,7 +366,8 @@ func TestWorkQueue_WokenGivesUp(t *testing.T) {
 	})
 }
 
-// TestWorkQueue_DrainWakesAll (promise 24): all who wait in Get are told.
+// TestWorkQueue_DrainWakesAll (promises 24 and 25): all who wait in Get are
+// told.
 func TestWorkQueue_DrainWakesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, informer.QueueOptions[int]{})
@@ -409,8 +412,8 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestWorkQueue_MemoryComesBack (promise 30): after a burst of a million keys, a
-// queue holds at most twice what a fresh one with the same content does.
+// TestWorkQueue_MemoryComesBack (promise 30): after a burst of a million keys,
+// a queue holds at most twice what a fresh one with the same content does.
 func TestWorkQueue_MemoryComesBack(t *testing.T) {
 	fill := func(q *informer.WorkQueue[int], from, to int) {
 		for i := from; i < to; i++ {
