@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/seed-99a027e8/informer"
@@ -279,5 +280,42 @@ func TestDeltaFIFOMemoryComesBack(t *testing.T) {
 	}
 	if n := informer.FIFORoom(queue); n > 5000 {
 		t.Errorf("the empty queue has room for %d", n)
+	}
+}
+
+// Promise 29: producers, a consumer and those who ask may meet.
+func TestDeltaFIFORace(t *testing.T) {
+	store := informer.NewIndexer[*fifoObject](informer.IndexerOptions{})
+	queue := informer.NewDeltaFIFO(store.Reader)
+	var producers, all sync.WaitGroup
+	for p := range 3 {
+		producers.Go(func() {
+			for i := range 200 {
+				obj := &fifoObject{name: fmt.Sprint(p, i%10), uid: "u", version: fmt.Sprint(i)}
+				if err := queue.Update(obj); err != nil || queue.Len() > 30 {
+					t.Errorf("Update() = %v, Len() = %d", err, queue.Len())
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for queue.PopAll(t.Context(), func(b informer.Batch[*fifoObject]) error {
+			store.Apply(b)
+			return nil
+		}) == nil {
+			if store.Len() < 31 {
+				queue.Resync()
+			} else {
+				queue.Close()
+			}
+		}
+	})
+	producers.Wait()
+	if err := queue.Add(&fifoObject{name: "last", uid: "u", version: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	if store.Len() != 31 {
+		t.Errorf("the consumer has %d objects, want 31", store.Len())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -562,6 +563,33 @@ func TestInformerFailuresEndRun(t *testing.T) {
 	})
 }
 
+// Promise 20: OnFailure is called by one goroutine at a time.
+func TestInformerFailuresOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, busy, total := newLiveSource(), 0, 0
+		for _, name := range []string{"a", "b", "c"} {
+			source.write(name)
+		}
+		inf := run(t, source, informer.Options{OnFailure: func(informer.Failure) error {
+			if busy++; busy > 1 {
+				t.Error("OnFailure is called while it runs")
+			}
+			runtime.Gosched()
+			total++
+			busy--
+			return nil
+		}})
+		synctest.Wait()
+		for range 50 {
+			inf.handler(t, func(informer.Change[*fifoObject]) { panic("boom") }, informer.HandlerOptions{OnPanic: informer.PanicReport})
+		}
+		synctest.Wait()
+		if total != 150 {
+			t.Errorf("OnFailure was called %d times, want 150", total)
+		}
+	})
+}
+
 // Promise 17: by default, a panic ends the program, and the message names the
 // handler and the key. The test runs itself in another process.
 func TestHandlerPanicCrashes(t *testing.T) {
@@ -1045,9 +1073,18 @@ func TestHandlerRemove(t *testing.T) {
 			source.write("0")
 		}
 		synctest.Wait()
-		stuck.Remove()
-		late.Remove()
+		removed := make(chan struct{})
+		go func() {
+			defer close(removed)
+			stuck.Remove()
+			late.Remove()
+		}()
 		synctest.Wait()
+		select {
+		case <-removed:
+		default:
+			t.Error("Remove waits for the call that runs")
+		}
 		select {
 		case <-stuck.Done():
 			t.Error("Done is closed while a call runs")

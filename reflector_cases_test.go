@@ -299,6 +299,8 @@ func TestReflectorGone(t *testing.T) {
 			t.Errorf("asked again after %v, want 15 to 30 s", gap)
 		}
 	}
+	run = runReflector(t, []string{"list nomatch", "list ]10", "watch hang"}, informer.Options{}, time.Minute)
+	wantEqual(t, "statuses", run.statuses, "Gone v n0 err", ",")
 }
 
 // Promise 20: these end Run, with an error of their type and the name.

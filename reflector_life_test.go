@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -43,7 +44,9 @@ func TestReflectorRunsOnce(t *testing.T) {
 		if s := r.Status(); s.State != informer.StateWatching || s.Version != "10" || s.LastEvent != time.Now() || s.Watches != 1 {
 			t.Errorf("Status() = %+v, want watching at 10, heard now, one watch", s)
 		}
-		if err := r.Run(ctx); !errors.Is(err, informer.ErrRunning) {
+		soon, stop := contextFor(t, time.Minute)
+		defer stop()
+		if err := r.Run(soon); !errors.Is(err, informer.ErrRunning) {
 			t.Errorf("a concurrent Run() = %v, want %v", err, informer.ErrRunning)
 		}
 		start := time.Now()
@@ -90,7 +93,9 @@ func TestReflectorApplyError(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := r.Run(t.Context()); !errors.Is(err, full) {
+				ctx, cancel := contextFor(t, time.Minute)
+				defer cancel()
+				if err := r.Run(ctx); !errors.Is(err, full) {
 					t.Errorf("%s: Run() = %v when apply failed at %s, want %v", tt.script, err, at, full)
 				}
 				if s := r.Status(); !errors.Is(s.Err, full) || len(script.requests) != tt.sent {
@@ -277,13 +282,22 @@ level=INFO msg="informer state" name=pods state=Stopped version=11
 	}
 
 	out.Reset()
-	runReflector(t, []string{"list ]10", "watch *11 500"}, opts, 3*time.Hour+time.Minute)
+	run := runReflector(t, []string{"list ]10", "watch *11 500"}, opts, 3*time.Hour+time.Minute)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) < 30 || len(lines) > 40 {
 		t.Errorf("%d lines in three hours, want 30 or a few more:\n%s", len(lines), out.String())
 	}
 	if n := strings.Count(out.String(), "suppressed="); n < 3 {
 		t.Errorf("%d lines tell of others, want one at least an hour:\n%s", n, out.String())
+	}
+	changes := len(lines)
+	for _, line := range lines {
+		_, count, _ := strings.Cut(line, "suppressed=")
+		n, _ := strconv.Atoi(count)
+		changes += n
+	}
+	if changes > 2*len(run.requests) || changes < len(run.requests) {
+		t.Errorf("the log tells of %d changes of state in %d requests", changes, len(run.requests))
 	}
 }
 

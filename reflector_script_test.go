@@ -15,6 +15,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -229,6 +230,7 @@ func reflError(name string) error {
 		"500":     apierrors.NewInternalError(errors.New("boom")),
 		"503":     apierrors.NewServiceUnavailable("starting"),
 		"gone":    apierrors.NewGone("gone"),
+		"nomatch": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Thing"}},
 		"invalid": apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil),
 		"long":    errors.New(strings.Repeat("body ", 1000)),
 		"decode":  errors.New("unexpected end of JSON input"),

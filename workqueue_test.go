@@ -522,3 +522,47 @@ func TestWorkQueue_ErrorsNameTheQueue(t *testing.T) {
 		t.Errorf("adds and Len after Drain = %s", got)
 	}
 }
+
+// Promise 23: delays end in their order, whichever are taken out in between.
+func TestMinHeap(t *testing.T) {
+	for n := range 200 {
+		heap, rest := informer.NewHeap(), rand.Perm(n)
+		for _, x := range rest {
+			heap.Push(x)
+		}
+		for i, x := range rest {
+			if i%3 == 0 && !heap.Remove(x) {
+				t.Fatalf("of %d elements, %d was not where it was said to be", n, x)
+			}
+		}
+		last := -1
+		for heap.Len() > 0 {
+			least := heap.Min()
+			if least <= last || !heap.Remove(least) {
+				t.Fatalf("of %d elements, %d came after %d", n, least, last)
+			}
+			last = least
+		}
+	}
+}
+
+// doneInForget is a limiter that finishes a lease in Forget.
+type doneInForget struct {
+	lease informer.Lease[string]
+	again bool // that worked
+}
+
+func (l *doneInForget) When(string) time.Duration { return 0 }
+func (l *doneInForget) Forget(string)             { l.again = l.lease.Done() || l.again }
+
+// Promise 22: a lease is finished once, also while its end waits for the code
+// of a limiter.
+func TestWorkQueue_DoneInForget(t *testing.T) {
+	limiter := &doneInForget{}
+	q := newQueue(t, informer.QueueOptions[string]{Limiter: limiter})
+	q.AddLimited("a")
+	limiter.lease = leaseNow(t, q)
+	if !limiter.lease.Done() || limiter.again {
+		t.Errorf("a lease was finished twice: %v", limiter.again)
+	}
+}
