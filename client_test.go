@@ -430,9 +430,9 @@ func TestClientCancel(t *testing.T) {
 	})
 }
 
-// TestClientStop: however a watch ends, the watcher is stopped, its channel
-// drained and the request's context ended. A goroutine that is left behind is
-// found by TestMain, and by the bubble.
+// TestClientStop (promise 29): however a watch ends, the watcher is stopped,
+// its channel drained and the request's context ended. A goroutine that is left
+// behind is found by TestMain, and by the bubble.
 func TestClientStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, end := range []string{"leave", "cancel", "error"} {

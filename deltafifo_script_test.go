@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/seed-99a027e8/informer"
@@ -144,8 +145,8 @@ func fifoEvent(step string) informer.Event[*fifoObject] {
 	return ev
 }
 
-// The table of DeltaFIFO, for a consumer whose store is known: promises 2, 3, 5
-// and 14.
+// The table of DeltaFIFO, for a consumer whose store is known: promises 2, 3,
+// 4, 5, 7, 12 and 14.
 func TestDeltaFIFOTable(t *testing.T) {
 	tests := []struct{ name, script, want string }{
 		{"nothing, add", "+a/u1@5 take", "Added a/u1@5"},
@@ -260,5 +261,61 @@ func TestDeltaFIFOKeepsKnown(t *testing.T) {
 	}
 	if got := informer.FIFOStaged(queue, fifoKey("a")); got != known {
 		t.Errorf("the list holds %p, want the known object %p", got, known)
+	}
+}
+
+// Promise 30: the memory of a burst is given back when it is taken.
+func TestDeltaFIFOMemoryComesBack(t *testing.T) {
+	store := informer.NewIndexer[*fifoObject](informer.IndexerOptions{})
+	queue := informer.NewDeltaFIFO(store.Reader)
+	for range 3 {
+		for i := range 10_000 {
+			if err := queue.Add(&fifoObject{name: fmt.Sprint(i), uid: fmt.Sprint(i), version: "1"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := queue.PopAll(t.Context(), func(informer.Batch[*fifoObject]) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := informer.FIFORoom(queue); n > 5000 {
+		t.Errorf("the empty queue has room for %d", n)
+	}
+}
+
+// Promise 29: producers, a consumer and those who ask may meet.
+func TestDeltaFIFORace(t *testing.T) {
+	store := informer.NewIndexer[*fifoObject](informer.IndexerOptions{})
+	queue := informer.NewDeltaFIFO(store.Reader)
+	var producers, all sync.WaitGroup
+	for p := range 3 {
+		producers.Go(func() {
+			for i := range 200 {
+				obj := &fifoObject{name: fmt.Sprint(p, i%10), uid: "u", version: fmt.Sprint(i)}
+				if err := queue.Update(obj); err != nil || queue.Len() > 30 {
+					t.Errorf("Update() = %v, Len() = %d", err, queue.Len())
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for queue.PopAll(t.Context(), func(b informer.Batch[*fifoObject]) error {
+			store.Apply(b)
+			return nil
+		}) == nil {
+			if store.Len() < 31 {
+				queue.Resync()
+			} else {
+				queue.Close()
+			}
+		}
+	})
+	producers.Wait()
+	if err := queue.Add(&fifoObject{name: "last", uid: "u", version: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	if store.Len() != 31 {
+		t.Errorf("the consumer has %d objects, want 31", store.Len())
 	}
 }

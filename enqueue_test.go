@@ -9,7 +9,7 @@ import (
 	"github.com/seed-99a027e8/informer"
 )
 
-// EnqueueEach asks for the state that the handler knew and for the last one, so
+// Promise 14, for owners: EnqueueEach asks for the state that the handler knew and for the last one, so
 // that a former owner hears of an object that moved on and was deleted before
 // anybody looked.
 func TestEnqueueEachFormerOwner(t *testing.T) {
@@ -66,7 +66,7 @@ func canceled(t *testing.T) context.Context {
 	return ctx
 }
 
-// Filter shows the objects that are accepted, as if there were no others; an
+// Promise 14 through a filter: it shows the objects that are accepted, as if there were no others; an
 // object that ceases to be accepted is deleted with the last state that was,
 // and one whose final state is not accepted is deleted all the same.
 func TestFilter(t *testing.T) {

@@ -14,6 +14,13 @@ func FIFOStaged[T Object](f *DeltaFIFO[T], k Key) T {
 	return f.listing.items.find(k).object
 }
 
+// FIFORoom returns how many places the queue has memory for.
+func FIFORoom[T Object](f *DeltaFIFO[T]) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return cap(f.queue.places) + cap(f.flight.places) + cap(f.batch)
+}
+
 // FIFOPlaces returns how many places the queue keeps, holes included.
 func FIFOPlaces[T Object](f *DeltaFIFO[T]) int { return len(f.queue.places) }
 

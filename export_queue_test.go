@@ -188,3 +188,24 @@ func (q *WorkQueue[K]) validateDelaysLocked() error {
 	}
 	return nil
 }
+
+// Heap is a heap of ints, which are all different, and where each is.
+type Heap struct {
+	h  minHeap[int]
+	At map[int]int
+}
+
+func NewHeap() *Heap {
+	h := &Heap{At: map[int]int{}}
+	h.h.less = func(a, b int) bool { return a < b }
+	h.h.moved = func(elem, i int) { h.At[elem] = i }
+	return h
+}
+func (h *Heap) Len() int   { return h.h.len() }
+func (h *Heap) Push(x int) { h.h.push(x) }
+func (h *Heap) Remove(x int) bool {
+	gone := h.h.remove(h.At[x])
+	delete(h.At, x)
+	return gone == x
+}
+func (h *Heap) Min() int { return h.h.elems[0] }

@@ -64,8 +64,8 @@ func TestIndexComesAndGoes(t *testing.T) {
 	valid(t, x)
 }
 
-// TestIndexOfAnotherStore: an Index asked about a Reader that it knows nothing
-// of looks there, and not into its own store.
+// TestIndexOfAnotherStore (promise 6): an Index asked about a Reader that it
+// knows nothing of looks there, and not into its own store.
 func TestIndexOfAnotherStore(t *testing.T) {
 	here, there := newStore(t), newStore(t)
 	ix, _ := byGroup(t, here), byGroup(t, there)
@@ -102,8 +102,8 @@ func TestIndexManyKeys(t *testing.T) {
 	}
 }
 
-// TestIndexOfImpureFunction: a function that breaks the rules leaves a mess,
-// but never yields what is not there.
+// TestIndexOfImpureFunction (promise 6): a function that breaks the rules
+// leaves a mess, but never yields what is not there.
 func TestIndexOfImpureFunction(t *testing.T) {
 	x := newStore(t)
 	group := "before"
@@ -123,6 +123,7 @@ func TestIndexOfImpureFunction(t *testing.T) {
 	}
 }
 
+// TestAddIndexRefuses is for promise 6.
 func TestAddIndexRefuses(t *testing.T) {
 	x := newStore(t)
 	byGroup(t, x)

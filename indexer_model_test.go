@@ -316,8 +316,8 @@ type storeModel struct {
 	models        []*naiveStore
 }
 
-// TestIndexerModel: promises 1, 2, 5 and 6 for the store, over any sequence of
-// writes, with every snapshot kept for ever.
+// TestIndexerModel: promises 1, 2, 5, 6, 7 and 14 for the store, over any
+// sequence of writes, with every snapshot kept for ever.
 func TestIndexerModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &storeModel{t: t, want: &naiveStore{objects: map[informer.Key]*storeObj{}}}

@@ -228,8 +228,8 @@ func readBesideWriter(t *testing.T) {
 	release()
 }
 
-// TestIndexerMemoryComesBack: promise 30. After a burst, the store holds at most
-// twice what a new one with the same content does.
+// TestIndexerMemoryComesBack: promise 30. After a burst, the store holds at
+// most twice what a new one with the same content does.
 func TestIndexerMemoryComesBack(t *testing.T) {
 	const burst, rest = 20_000, 500
 	var objs []*storeObj
@@ -366,8 +366,8 @@ func TestZeroReader(t *testing.T) {
 	}
 }
 
-// TestIndexerSurvivesPanics: a batch that a panic ends is not there at all, and
-// the store goes on.
+// TestIndexerSurvivesPanics (promise 1): a batch that a panic ends is not there
+// at all, and the store goes on.
 func TestIndexerSurvivesPanics(t *testing.T) {
 	for _, n := range []int{10, informer.Stride + 100} {
 		x := newStore(t)
@@ -399,8 +399,8 @@ func TestIndexerSurvivesPanics(t *testing.T) {
 	}
 }
 
-// TestApplyTellsInOrder: what is emitted comes before the switch, and what runs
-// at the switch is given the new state.
+// TestApplyTellsInOrder (promises 1 and 14): what is emitted comes before the
+// switch, and what runs at the switch is given the new state.
 func TestApplyTellsInOrder(t *testing.T) {
 	x := newStore(t)
 	for g, n := range []int{5, informer.Stride + 5, 5, 0} {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -47,6 +48,18 @@ func start(t *testing.T, inf *informer.Informer[*fifoObject]) *running {
 		synctest.Wait()
 	})
 	return r
+}
+
+// ends returns what Run returns, which is to be soon and by itself.
+func (r *running) ends(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-r.done:
+		return err
+	case <-time.After(time.Hour):
+		t.Fatal("Run goes on")
+		return nil
+	}
 }
 
 // handler adds a handler and ends the test if that fails.
@@ -265,6 +278,10 @@ func TestInformerWaitsWithoutFailure(t *testing.T) {
 		if err := r.WaitForResourceVersion(ctx, "abc"); !errors.Is(err, informer.ErrNotComparable) {
 			t.Errorf("WaitForResourceVersion(abc) in a list = %v, want ErrNotComparable", err)
 		}
+		soon, cancel := waitFor(time.Millisecond)
+		defer cancel()
+		err = r.WaitUntil(soon, func(informer.Reader[*fifoObject]) bool { return true })
+		mustContain(t, "WaitUntil in a list", err, "condition not met")
 		mustContain(t, "WaitSynced in a list", r.WaitSynced(ctx), "slow", "still listing, 1 objects so far")
 		select {
 		case <-r.Synced():
@@ -279,9 +296,9 @@ func TestInformerWaitsWithoutFailure(t *testing.T) {
 	})
 }
 
-// Promise 18: a handler is synced when the last of its initial calls has
-// returned (k8s#113763, k8s#129024, istio#24117), a panic does not prevent it,
-// and a removal ends the wait.
+// Promises 16, 17 and 18: a handler is synced when the last of its initial
+// calls has returned (k8s#113763, k8s#129024, istio#24117), a panic does not
+// prevent it, and a removal ends the wait.
 func TestRegistrationSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newLiveSource()
@@ -332,8 +349,45 @@ func TestRegistrationSynced(t *testing.T) {
 	})
 }
 
-// Promise 18: without objects, a handler is synced when the cache is, also one that was
-// added before Run.
+// Promise 18: what changes meanwhile does not put off that a handler is synced,
+// be it added before Run or later.
+func TestRegistrationSyncedDespiteChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		for _, name := range []string{"a", "b", "c"} {
+			source.write(name)
+		}
+		inf, err := informer.New(source, informer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow := func(informer.Change[*fifoObject]) { <-time.After(time.Second) }
+		before, err := inf.AddHandler(slow, informer.HandlerOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := start(t, inf)
+		synctest.Wait()
+		after := r.handler(t, slow, informer.HandlerOptions{})
+		for range 10 {
+			<-time.After(270 * time.Millisecond)
+			source.write("a")
+		}
+		<-time.After(400 * time.Millisecond) // 3.1s in all
+		for what, reg := range map[string]*informer.Registration{"before Run": before, "later": after} {
+			select {
+			case <-reg.Synced():
+			default:
+				t.Errorf("a handler that was added %s is not synced after its 3 initial calls", what)
+			}
+			reg.Remove()
+			<-reg.Done()
+		}
+	})
+}
+
+// Promise 18: without objects, a handler is synced when the cache is, also one
+// that was added before Run.
 func TestRegistrationSyncedWithoutObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inf, err := informer.New(newLiveSource(), informer.Options{})
@@ -351,6 +405,12 @@ func TestRegistrationSyncedWithoutObjects(t *testing.T) {
 		defer cancel()
 		if err := r.WaitSynced(ctx); err != nil {
 			t.Error(err)
+		}
+		synctest.Wait()
+		select {
+		case <-r.Synced():
+		default:
+			t.Error("Synced() is open after WaitSynced")
 		}
 		for _, reg := range []*informer.Registration{before, after} {
 			if err := reg.WaitSynced(ctx); err != nil {
@@ -400,14 +460,15 @@ func TestInformerCancelReturns(t *testing.T) {
 
 		stuck := run(t, source, informer.Options{Name: "things", Grace: 7 * time.Second})
 		stuck.handler(t, func(informer.Change[*fifoObject]) { <-time.After(time.Minute) }, informer.HandlerOptions{Name: "the stuck one"})
+		stuck.handler(t, func(informer.Change[*fifoObject]) { <-time.After(time.Minute) }, informer.HandlerOptions{Name: "another stuck one"})
 		stuck.handler(t, func(informer.Change[*fifoObject]) {}, informer.HandlerOptions{Name: "the other one"})
 		synctest.Wait()
 		began = time.Now()
 		stuck.stop()
 		err := <-stuck.done
-		mustContain(t, "Run", err, "things", "the stuck one has not returned within 7s")
-		if strings.Contains(err.Error(), "other") || time.Since(began) != 7*time.Second {
-			t.Errorf("Run returned %v after %v, want one name after 7s", err, time.Since(began))
+		mustContain(t, "Run", err, "things", "the stuck one has not returned within 7s", "another stuck one")
+		if strings.Contains(err.Error(), "the other one") || time.Since(began) != 7*time.Second {
+			t.Errorf("Run returned %v after %v, want two names after 7s", err, time.Since(began))
 		}
 
 		deaf := run(t, stuckSource{deaf: true}, informer.Options{})
@@ -429,9 +490,21 @@ func TestInformerAfterTheEnd(t *testing.T) {
 		if err := inf.Run(context.Background()); !errors.Is(err, informer.ErrRunning) {
 			t.Errorf("a second Run = %v, want ErrRunning", err)
 		}
+		waited := make(chan error, 1)
+		go func() { waited <- inf.WaitForResourceVersion(t.Context(), "9999") }()
+		synctest.Wait()
 		inf.stop()
 		if err := <-inf.done; err != nil {
 			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case err := <-waited:
+			if !errors.Is(err, informer.ErrStopped) {
+				t.Errorf("a wait that was in progress at the end = %v, want ErrStopped", err)
+			}
+		default:
+			t.Fatal("a wait goes on after the end")
 		}
 		_, addHandler := inf.AddHandler(func(informer.Change[*fifoObject]) {}, informer.HandlerOptions{})
 		_, addIndex := informer.AddIndex(inf.Informer, "x", func(o *fifoObject) (string, bool) { return o.uid, true })
@@ -472,7 +545,7 @@ func TestInformerFailuresEndRun(t *testing.T) {
 			}
 			return nil
 		}})
-		if err := <-inf.done; !errors.Is(err, enough) || !strings.Contains(err.Error(), "things") {
+		if err := inf.ends(t); !errors.Is(err, enough) || !strings.Contains(err.Error(), "things") {
 			t.Errorf("Run = %v, want %v with the name", err, enough)
 		}
 		if err := inf.WaitSynced(context.Background()); !errors.Is(err, enough) || !errors.Is(err, informer.ErrStopped) {
@@ -487,8 +560,35 @@ func TestInformerFailuresEndRun(t *testing.T) {
 		inf = run(t, unwatchable, informer.Options{})
 		synctest.Wait()
 		unwatchable.fail(apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "things"}, "watch"))
-		if err := <-inf.done; !errors.Is(err, informer.ErrWatchNotSupported) || !apierrors.IsMethodNotSupported(err) {
+		if err := inf.ends(t); !errors.Is(err, informer.ErrWatchNotSupported) || !apierrors.IsMethodNotSupported(err) {
 			t.Errorf("Run = %v, want ErrWatchNotSupported with the server's error", err)
+		}
+	})
+}
+
+// Promise 20: OnFailure is called by one goroutine at a time.
+func TestInformerFailuresOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, busy, total := newLiveSource(), 0, 0
+		for _, name := range []string{"a", "b", "c"} {
+			source.write(name)
+		}
+		inf := run(t, source, informer.Options{OnFailure: func(informer.Failure) error {
+			if busy++; busy > 1 {
+				t.Error("OnFailure is called while it runs")
+			}
+			runtime.Gosched()
+			total++
+			busy--
+			return nil
+		}})
+		synctest.Wait()
+		for range 50 {
+			inf.handler(t, func(informer.Change[*fifoObject]) { panic("boom") }, informer.HandlerOptions{OnPanic: informer.PanicReport})
+		}
+		synctest.Wait()
+		if total != 150 {
+			t.Errorf("OnFailure was called %d times, want 150", total)
 		}
 	})
 }
@@ -691,6 +791,36 @@ func TestHandlerStuck(t *testing.T) {
 	})
 }
 
+// Promise 14: when a handler is told, the cache shows it already; here a writer
+// takes its time.
+func TestHandlerIsToldAfterTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		inf := run(t, source, informer.Options{})
+		synctest.Wait()
+		if _, err := informer.AddIndex(inf.Informer, "slow", func(o *fifoObject) (string, bool) {
+			<-time.After(time.Second)
+			return o.name, true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		inf.handler(t, func(c informer.Change[*fifoObject]) {
+			calls++
+			if got, _ := inf.Get(c.Key); got != c.New {
+				t.Errorf("the handler is told of %v, when the cache has %v", c.New, got)
+			}
+		}, informer.HandlerOptions{})
+		for range 3 {
+			source.write("a")
+			<-time.After(10 * time.Second)
+		}
+		if calls != 3 {
+			t.Errorf("there were %d calls, want 3", calls)
+		}
+	})
+}
+
 // Promise 15: what a handler that is far behind is told of, at most two changes
 // a key: first old, last new (k8s#49705).
 func TestHandlerBacklog(t *testing.T) {
@@ -710,15 +840,16 @@ func TestHandlerBacklog(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		steps []script
+		depth int // the call, and what waits
 		want  string
 	}{
-		{"updates", []script{write("a"), write("a"), write("a")}, "Watch Updated a/u1@11 -> a/u1@20"},
-		{"deleted", []script{write("a"), remove("a")}, "Watch Deleted a/u1@11 -> a/u1@19 exact"},
-		{"added", []script{write("b"), write("b")}, "Watch Added <nil> -> b/u3@19"},
-		{"came and went", []script{write("b"), write("b"), remove("b")}, ""},
-		{"recreated", []script{remove("a"), write("a"), write("a")}, "Watch Deleted a/u1@11 -> a/u1@18 exact\nWatch Added <nil> -> a/u3@20"},
-		{"recreated and deleted", []script{remove("a"), write("a"), remove("a")}, "Watch Deleted a/u1@11 -> a/u1@18 exact"},
-		{"came, went and came", []script{write("b"), remove("b"), write("b")}, "Watch Added <nil> -> b/u4@20"},
+		{"updates", []script{write("a"), write("a"), write("a")}, 3, "Watch Updated a/u1@11 -> a/u1@20"},
+		{"deleted", []script{write("a"), remove("a")}, 3, "Watch Deleted a/u1@11 -> a/u1@19 exact"},
+		{"added", []script{write("b"), write("b")}, 3, "Watch Added <nil> -> b/u3@19"},
+		{"came and went", []script{write("b"), write("b"), remove("b")}, 2, ""},
+		{"recreated", []script{remove("a"), write("a"), write("a")}, 3, "Watch Deleted a/u1@11 -> a/u1@18 exact\nWatch Added <nil> -> a/u3@20"},
+		{"recreated and deleted", []script{remove("a"), write("a"), remove("a")}, 3, "Watch Deleted a/u1@11 -> a/u1@18 exact"},
+		{"came, went and came", []script{write("b"), remove("b"), write("b")}, 3, "Watch Added <nil> -> b/u4@20"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -744,13 +875,9 @@ func TestHandlerBacklog(t *testing.T) {
 					source.change(step)
 					synctest.Wait()
 				}
-				// The call, the blocking key, and at most one other key.
-				if n, busy := reg.Backlog(); n > 3 || busy != 0 {
-					t.Errorf("Backlog() = %d for %v, want at most 3", n, busy)
-				}
 				<-time.After(time.Second)
-				if n, busy := reg.Backlog(); n == 0 || busy != time.Second {
-					t.Errorf("Backlog() = %d for %v, want some for 1s", n, busy)
+				if n, busy := reg.Backlog(); n != test.depth || busy != time.Second {
+					t.Errorf("Backlog() = %d for %v, want %d for 1s", n, busy, test.depth)
 				}
 				close(gate)
 				synctest.Wait()
@@ -763,6 +890,75 @@ func TestHandlerBacklog(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Promise 15: within its limit, or within the number of objects, a handler that
+// is behind is told everything.
+func TestHandlerWithinLimit(t *testing.T) {
+	for _, test := range []struct{ backlog, objects, writes, want int }{
+		{1, 10, 9, 9},
+		{100, 1, 50, 50},
+		{0, 1, 1000, 1000},
+		{1, 3, 9, 2}, // the call, and the rest as one
+	} {
+		t.Run(fmt.Sprint(test), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, gate := newLiveSource(), make(chan struct{})
+				for i := range test.objects {
+					source.write(fmt.Sprint(i))
+				}
+				inf := run(t, source, informer.Options{})
+				synctest.Wait()
+				calls := 0
+				inf.handler(t, func(c informer.Change[*fifoObject]) {
+					if c.Cause == informer.CauseWatch {
+						calls++
+						<-gate
+					}
+				}, informer.HandlerOptions{Backlog: test.backlog})
+				for range test.writes {
+					source.write("0")
+					synctest.Wait()
+				}
+				close(gate)
+				synctest.Wait()
+				if calls != test.want {
+					t.Errorf("%d writes made %d calls, want %d", test.writes, calls, test.want)
+				}
+			})
+		})
+	}
+}
+
+// Promise 16: a handler that is added while a batch is on its way into the
+// cache misses nothing of it, and is told nothing twice.
+func TestHandlerJoinsInsideBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, log := newLiveSource(), &told{}
+		source.write("a")
+		inf := run(t, source, informer.Options{})
+		synctest.Wait()
+		slow := false
+		if _, err := informer.AddIndex(inf.Informer, "slow", func(o *fifoObject) (string, bool) {
+			if slow {
+				<-time.After(time.Second)
+			}
+			return o.name, true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		slow = true
+		source.write("b")
+		synctest.Wait() // the batch has its changes, and the cache not yet
+		if inf.Len() != 1 {
+			t.Fatal("the batch is in the cache")
+		}
+		inf.handler(t, log.handle, informer.HandlerOptions{})
+		<-time.After(time.Minute)
+		if got, want := log.take(), "Initial Added <nil> -> a/u1@11\nWatch Added <nil> -> b/u2@12"; got != want {
+			t.Errorf("the handler was told\n%s\nwant\n%s", got, want)
+		}
+	})
 }
 
 // Promise 15: a backlog does not grow with names that come and go, and one that
@@ -803,8 +999,8 @@ func TestHandlerBacklogOfNothing(t *testing.T) {
 	})
 }
 
-// Promise 16: Remove does not wait for the call that runs, none starts after it,
-// also if it is called from inside the handler, and Done is closed when the
+// Promise 16: Remove does not wait for the call that runs, none starts after
+// it, also if it is called from inside the handler, and Done is closed when the
 // last one has returned.
 func TestHandlerRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -839,9 +1035,18 @@ func TestHandlerRemove(t *testing.T) {
 			source.write("0")
 		}
 		synctest.Wait()
-		stuck.Remove()
-		late.Remove()
+		removed := make(chan struct{})
+		go func() {
+			defer close(removed)
+			stuck.Remove()
+			late.Remove()
+		}()
 		synctest.Wait()
+		select {
+		case <-removed:
+		default:
+			t.Error("Remove waits for the call that runs")
+		}
 		select {
 		case <-stuck.Done():
 			t.Error("Done is closed while a call runs")
@@ -858,14 +1063,17 @@ func TestHandlerRemove(t *testing.T) {
 		if outside != 1 || inside != 3 || live != 1 {
 			t.Errorf("there were %d, %d and %d calls, want 1, 3 and 1", outside, inside, live)
 		}
+		if n := informer.Followers(inf.Informer); n != 0 {
+			t.Errorf("%d removed handlers are still told", n)
+		}
 		if n, busy := stuck.Backlog(); n != 0 || busy != 0 {
 			t.Errorf("a handler that is done has a backlog of %d for %v", n, busy)
 		}
 	})
 }
 
-// Promise 16: 1000 handlers come and go during 10,000 updates; each one's
-// changes fold to the cache, and no goroutine is left (client-go#1167,
+// Promises 16 and 29: 1000 handlers come and go during 10,000 updates; each
+// one's changes fold to the cache, and no goroutine is left (client-go#1167,
 // k8s#98657, k8s#142039, ovn-kubernetes#483).
 func TestHandlersComeAndGo(t *testing.T) {
 	source := newLiveSource()
@@ -933,8 +1141,8 @@ func TestHandlersComeAndGo(t *testing.T) {
 	}
 }
 
-// Several informers: the first that fails ends the others, and all errors are
-// told.
+// Promise 19: several informers: the first that fails ends the others, and all
+// errors are told.
 func TestRunSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		enough := errors.New("enough")
@@ -952,8 +1160,11 @@ func TestRunSeveral(t *testing.T) {
 		defer cancel()
 		err = informer.WaitSynced(ctx, first, second)
 		mustContain(t, "WaitSynced", err, "bad", "good")
-		if err := informer.Run(context.Background(), first, second); !errors.Is(err, enough) {
-			t.Errorf("Run = %v, want %v", err, enough)
+		began := time.Now()
+		ctx, cancel = waitFor(time.Minute)
+		defer cancel()
+		if err := informer.Run(ctx, first, second); !errors.Is(err, enough) || time.Since(began) > time.Second {
+			t.Errorf("Run = %v after %v, want %v at once", err, time.Since(began), enough)
 		}
 		if s := second.Status(); s.State != informer.StateStopped {
 			t.Errorf("the other informer is %v, want stopped", s.State)

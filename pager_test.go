@@ -151,9 +151,9 @@ func TestPager(t *testing.T) {
 	}
 }
 
-// TestPagerModel is for promise 13: for any collection, page size and moments of
-// expiry, what comes after the last restart is every key once, in order, or the
-// end is an error.
+// TestPagerModel is for promise 13: for any collection, page size and moments
+// of expiry, what comes after the last restart is every key once, in order, or
+// the end is an error.
 func TestPagerModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		server := &pagerServer{expire: map[int]bool{}}

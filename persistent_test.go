@@ -13,6 +13,7 @@ import (
 // The three structures under the store are tried against the naive one, with
 // every snapshot kept for ever and written to as well.
 
+// TestVecModel is for promise 1.
 func TestVecModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		epochs := 0
@@ -56,6 +57,7 @@ func TestVecModel(t *testing.T) {
 	})
 }
 
+// TestTableModel is for promise 1.
 func TestTableModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		epochs := 0
@@ -100,6 +102,7 @@ func TestTableModel(t *testing.T) {
 	})
 }
 
+// TestPostingModel is for promise 1.
 func TestPostingModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		epochs := 0

@@ -45,8 +45,11 @@ func TestPromisesNameTests(t *testing.T) {
 			t.Errorf("promise %d is kept: %s; it names %d tests", number, kept, len(names))
 		}
 		for _, name := range names {
-			if !tests[name[1]] {
+			doc, ok := tests[name[1]]
+			if !ok {
 				t.Errorf("promise %d names %s, which is no test", number, name[1])
+			} else if !namesPromise(doc, number) {
+				t.Errorf("the comment of %s does not name promise %d", name[1], number)
 			}
 		}
 	}
@@ -55,22 +58,28 @@ func TestPromisesNameTests(t *testing.T) {
 	}
 }
 
-// testNames returns the names of all test functions of this module.
-func testNames(t *testing.T) map[string]bool {
-	names := map[string]bool{}
+// namesPromise reports whether a comment has "promise 7" or "promises 3, 7 and 9".
+func namesPromise(doc string, number int) bool {
+	doc = strings.Join(strings.Fields(doc), " ")
+	return regexp.MustCompile(`(?i)promises? (\d+(, | and ))*` + strconv.Itoa(number) + `\b`).MatchString(doc)
+}
+
+// testNames returns the comments of all test functions of this module, by name.
+func testNames(t *testing.T) map[string]string {
+	names := map[string]string{}
 	for _, pattern := range []string{"*_test.go", "informertest/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range files {
-			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, decl := range file.Decls {
 				if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") {
-					names[f.Name.Name] = true
+					names[f.Name.Name] = f.Doc.Text()
 				}
 			}
 		}

@@ -106,8 +106,8 @@ func TestWorkQueue_Drain(t *testing.T) {
 	}
 }
 
-// TestWorkQueue_DrainReAdded: a key that was added again before the drain began
-// is returned: its second add was not followed by a lease.
+// TestWorkQueue_DrainReAdded (promise 24): a key that was added again before
+// the drain began is returned: its second add was not followed by a lease.
 func TestWorkQueue_DrainReAdded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, informer.QueueOptions[string]{})
@@ -121,8 +121,8 @@ func TestWorkQueue_DrainReAdded(t *testing.T) {
 	})
 }
 
-// TestWorkQueue_DrainLateRetry: once Drain has returned, a lease that is left
-// cannot be retried, and says so.
+// TestWorkQueue_DrainLateRetry (promise 24): once Drain has returned, a lease
+// that is left cannot be retried, and says so.
 func TestWorkQueue_DrainLateRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, informer.QueueOptions[string]{})

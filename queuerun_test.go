@@ -31,7 +31,8 @@ func startQueue[K comparable](
 	})
 }
 
-// TestWorkQueue_RunOutcomes: what becomes of a key, by what fn returns.
+// TestWorkQueue_RunOutcomes (promise 24): what becomes of a key, by what fn
+// returns.
 func TestWorkQueue_RunOutcomes(t *testing.T) {
 	boom := errors.New("boom")
 	const s = time.Second
@@ -125,8 +126,8 @@ func TestWorkQueue_Attempts(t *testing.T) {
 }
 
 // TestWorkQueue_CancelledRun (promise 24): a Run that is cancelled leases no
-// other key, cancels and waits for its workers, puts back the key of a call that
-// was cut short, and leaves the queue open.
+// other key, cancels and waits for its workers, puts back the key of a call
+// that was cut short, and leaves the queue open.
 func TestWorkQueue_CancelledRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported atomic.Int64
@@ -188,8 +189,8 @@ func TestWorkQueue_RunMistakes(t *testing.T) {
 	}
 }
 
-// TestWorkQueue_Goexit: a function that ends its goroutine ends the Run, and the
-// key is not lost.
+// TestWorkQueue_Goexit (promise 24): a function that ends its goroutine ends
+// the Run, and the key is not lost.
 func TestWorkQueue_Goexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, informer.QueueOptions[string]{})
@@ -227,8 +228,8 @@ func TestWorkQueue_PanicCrashes(t *testing.T) {
 	}
 }
 
-// TestWorkQueue_PanickingHooks: a panic of OnError or of the limiter does not
-// lose the key.
+// TestWorkQueue_PanickingHooks (promise 24): a panic of OnError or of the
+// limiter does not lose the key.
 func TestWorkQueue_PanickingHooks(t *testing.T) {
 	q := newQueue(t, informer.QueueOptions[string]{OnError: func(string, error) { panic("hook") }})
 	q.Add("a")

@@ -178,8 +178,8 @@ func TestLimiter_StateExpires(t *testing.T) {
 	}
 }
 
-// TestLimiter_StateIsKept: a key that fails again and again keeps its count,
-// although each delay is long, and even if its work takes minutes.
+// TestLimiter_StateIsKept (promise 27): a key that fails again and again keeps
+// its count, although each delay is long, and even if its work takes minutes.
 func TestLimiter_StateIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := informer.ExponentialLimiter[int](time.Second, 1000*time.Second)
@@ -196,8 +196,8 @@ func TestLimiter_StateIsKept(t *testing.T) {
 	})
 }
 
-// TestLimiter_MemoryComesBack (promise 30): also when keys are forgotten one by
-// one, at once.
+// TestLimiter_MemoryComesBack (promises 27 and 30): also when keys are
+// forgotten one by one, at once.
 func TestLimiter_MemoryComesBack(t *testing.T) {
 	l := informer.ExponentialLimiter[int](time.Second, time.Minute)
 	for i := range 100_000 {

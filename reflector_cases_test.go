@@ -14,8 +14,8 @@ import (
 	"github.com/seed-99a027e8/informer"
 )
 
-// Case 4 (client-go#732, cr#1653, k8s#57074; promise 20): the reason why nothing
-// comes is in the status, and it recovers by itself.
+// Case 4 (client-go#732, cr#1653, k8s#57074; promise 20): the reason why
+// nothing comes is in the status, and it recovers by itself.
 func TestReflectorCase4ForbiddenAtFirst(t *testing.T) {
 	run := runReflector(t, []string{"stream 403", "list 403", "stream 403", "list +a@5 ? ]10", "watch 1s +b@11 ? hang"}, informer.Options{}, 4*time.Minute)
 	wantEqual(t, "statuses", run.statuses,
@@ -60,7 +60,8 @@ func TestReflectorCase5SilentWatch(t *testing.T) {
 	}
 }
 
-// The watch that a streaming list has become has the time of a watch, too.
+// Promises 8 and 10: the watch that a streaming list has become has the time of
+// a watch, too.
 func TestReflectorStreamGoesOnAsWatch(t *testing.T) {
 	run := runReflector(t, []string{"stream 20s ]10 hang", "watch *11 hang"}, informer.Options{}, 11*time.Minute)
 	if len(run.requests) < 2 || len(run.failures) > 0 {
@@ -107,7 +108,8 @@ func TestReflectorRemembersSilence(t *testing.T) {
 	wantEqual(t, "requests", run.texts(), "stream,list 0,watch 10,list >=10,watch 20", ",")
 }
 
-// A server that ends the watch in time but never the list ignores it, too.
+// Promise 8: a server that ends the watch in time but never the list ignores
+// it, too.
 func TestReflectorRemembersCloseWithoutEnd(t *testing.T) {
 	run := runReflector(t, []string{"stream 1s", "list ]10", "watch 410", "list ]20", "watch hang"}, informer.Options{WatchTimeout: time.Second}, 10*time.Second)
 	wantEqual(t, "requests", run.texts()[:4], "stream,list 0,watch 10,list >=10", ",")
@@ -191,8 +193,8 @@ func TestReflectorCase18ExpiredForEver(t *testing.T) {
 	}
 }
 
-// Case 19 (k8s#87329, client-go#1256; promise 20): whatever fails, and wherever,
-// is reported once, as it was.
+// Case 19 (k8s#87329, client-go#1256; promise 20): whatever fails, and
+// wherever, is reported once, as it was.
 func TestReflectorCase19EveryErrorOnce(t *testing.T) {
 	classes := []string{"400", "401", "403", "404", "429", "500", "503", "decode", "refused", "["}
 	places := []struct {
@@ -229,8 +231,8 @@ func TestReflectorCase19EveryErrorOnce(t *testing.T) {
 	}
 }
 
-// Case 28 (kubespawner#920, k8s#67350; promise 9): watches that are closed after
-// one event are paced, those that have had their time are not.
+// Case 28 (kubespawner#920, k8s#67350; promise 9): watches that are closed
+// after one event are paced, those that have had their time are not.
 func TestReflectorCase28ClosedEarly(t *testing.T) {
 	run := runReflector(t, []string{"list ]10", "watch *11"}, informer.Options{}, time.Minute)
 	if n := run.count("watch", 10*time.Second); n != 10 {
@@ -249,7 +251,8 @@ func TestReflectorCase28ClosedEarly(t *testing.T) {
 }
 
 // Case 34 (k8s#120621, karmada#7663; promise 20): while credentials are out of
-// date the cache is kept; each failure is one report; no list when they are back.
+// date the cache is kept; each failure is one report; no list when they are
+// back.
 func TestReflectorCase34CredentialsRotate(t *testing.T) {
 	run := runReflector(t, []string{"stream +a@5 ]10 1m 401", "watch 401", "watch 401", "watch +b@11 ? hang"}, informer.Options{}, 5*time.Minute)
 	wantEqual(t, "applied", run.applied, "[ ~a@5 ]10 +b@11", " ")
@@ -297,6 +300,8 @@ func TestReflectorGone(t *testing.T) {
 			t.Errorf("asked again after %v, want 15 to 30 s", gap)
 		}
 	}
+	run = runReflector(t, []string{"list nomatch", "list ]10", "watch hang"}, informer.Options{}, time.Minute)
+	wantEqual(t, "statuses", run.statuses, "Gone v n0 err", ",")
 }
 
 // Promise 20: these end Run, with an error of their type and the name.

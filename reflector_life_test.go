@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -43,7 +44,9 @@ func TestReflectorRunsOnce(t *testing.T) {
 		if s := r.Status(); s.State != informer.StateWatching || s.Version != "10" || s.LastEvent != time.Now() || s.Watches != 1 {
 			t.Errorf("Status() = %+v, want watching at 10, heard now, one watch", s)
 		}
-		if err := r.Run(ctx); !errors.Is(err, informer.ErrRunning) {
+		soon, stop := contextFor(t, time.Minute)
+		defer stop()
+		if err := r.Run(soon); !errors.Is(err, informer.ErrRunning) {
 			t.Errorf("a concurrent Run() = %v, want %v", err, informer.ErrRunning)
 		}
 		start := time.Now()
@@ -65,7 +68,8 @@ func TestReflectorCancelInPause(t *testing.T) {
 	}
 }
 
-// An error of apply ends Run, wherever it comes; the context's own is none.
+// Promise 19: an error of apply ends Run, wherever it comes; the context's own
+// is none.
 func TestReflectorApplyError(t *testing.T) {
 	full := errors.New("disk full")
 	tests := []struct {
@@ -89,7 +93,9 @@ func TestReflectorApplyError(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := r.Run(t.Context()); !errors.Is(err, full) {
+				ctx, cancel := contextFor(t, time.Minute)
+				defer cancel()
+				if err := r.Run(ctx); !errors.Is(err, full) {
 					t.Errorf("%s: Run() = %v when apply failed at %s, want %v", tt.script, err, at, full)
 				}
 				if s := r.Status(); !errors.Is(s.Err, full) || len(script.requests) != tt.sent {
@@ -113,7 +119,7 @@ func TestReflectorApplyError(t *testing.T) {
 	})
 }
 
-// The time that apply takes is no silence of the server's.
+// Promise 8: the time that apply takes is no silence of the server's.
 func TestReflectorSlowApply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := newReflScript(t, []string{"stream +a@5 +b@6 ]10 hang"})
@@ -132,7 +138,7 @@ func TestReflectorSlowApply(t *testing.T) {
 	})
 }
 
-// A plain list that says nothing for ever is given up, too.
+// Promise 20: a plain list that says nothing for ever is given up, too.
 func TestReflectorSilentList(t *testing.T) {
 	run := runReflector(t, []string{"stream invalid", "list +a@5 4m +b@6 hang", "list 4m ]10"}, informer.Options{}, 15*time.Minute)
 	wantEqual(t, "applied", run.applied, "[ +a@5 +b@6 [ ]10", " ")
@@ -170,6 +176,14 @@ func TestReflectorBackoff(t *testing.T) {
 
 	run = runReflector(t, []string{"list ]10", "watch 3s 500"}, informer.Options{WatchTimeout: time.Second}, time.Minute)
 	wantEqual(t, "failures", run.failures, "", ",") // each is abandoned before it fails
+}
+
+// Promise 20: the status tells since when it has been failing.
+func TestReflectorFailingSince(t *testing.T) {
+	run := runReflector(t, []string{"list ]10", "watch 500"}, informer.Options{}, 4*time.Minute)
+	if since := run.status.FailingSince.Sub(run.start); len(run.failed) < 5 || since != 0 {
+		t.Errorf("after %d failures it is failing since %v after the start, want the first", len(run.failed), since)
+	}
 }
 
 // Promise 9: a delay that the server asks for is spread, as it asks all clients
@@ -216,7 +230,8 @@ func TestReflectorRetryAfter(t *testing.T) {
 	}
 }
 
-// Selectors and page sizes are in every request that they belong in.
+// Promise 10: selectors and page sizes are in every request that they belong
+// in.
 func TestReflectorOptions(t *testing.T) {
 	opts := informer.Options{LabelSelector: "app=web", FieldSelector: "spec.nodeName=a"}
 	run := runReflector(t, []string{"list ]10/x", "list ]10", "watch 5m", "probe ]10"}, opts, time.Hour)
@@ -267,13 +282,22 @@ level=INFO msg="informer state" name=pods state=Stopped version=11
 	}
 
 	out.Reset()
-	runReflector(t, []string{"list ]10", "watch *11 500"}, opts, 3*time.Hour+time.Minute)
+	run := runReflector(t, []string{"list ]10", "watch *11 500"}, opts, 3*time.Hour+time.Minute)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) < 30 || len(lines) > 40 {
 		t.Errorf("%d lines in three hours, want 30 or a few more:\n%s", len(lines), out.String())
 	}
 	if n := strings.Count(out.String(), "suppressed="); n < 3 {
 		t.Errorf("%d lines tell of others, want one at least an hour:\n%s", n, out.String())
+	}
+	changes := len(lines)
+	for _, line := range lines {
+		_, count, _ := strings.Cut(line, "suppressed=")
+		n, _ := strconv.Atoi(count)
+		changes += n
+	}
+	if changes > 2*len(run.requests) || changes < len(run.requests) {
+		t.Errorf("the log tells of %d changes of state in %d requests", changes, len(run.requests))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,13 +53,14 @@ type reflScript struct {
 	start time.Time
 	look  func() informer.Status
 
+	last     context.Context // of the last request
 	requests []reflRequest
 	statuses []string // at each "?" and each failure
 }
 
 // reflTooMany is a number of requests that no script leads to, unless they come
 // without a pause.
-const reflTooMany = 20_000
+const reflTooMany = 5000
 
 // reflRequest is a request as the source saw it.
 type reflRequest struct {
@@ -102,6 +104,10 @@ func (s *reflScript) answer(ctx context.Context, kind string, opts metav1.ListOp
 		}
 		text := strings.TrimSpace(kind + " " + version)
 		s.requests = append(s.requests, reflRequest{time.Since(s.start), text, opts})
+		if s.last != nil && s.last.Err() == nil {
+			s.t.Error("the context of a request has not ended with it (promise 29)")
+		}
+		s.last = ctx
 		if len(s.requests) == reflTooMany {
 			s.t.Errorf("%d requests in %v (promise 9)", len(s.requests), time.Since(s.start))
 		}
@@ -225,6 +231,7 @@ func reflError(name string) error {
 		"500":     apierrors.NewInternalError(errors.New("boom")),
 		"503":     apierrors.NewServiceUnavailable("starting"),
 		"gone":    &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusGone, Reason: metav1.StatusReasonGone}},
+		"nomatch": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Thing"}},
 		"invalid": apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil),
 		"long":    errors.New(strings.Repeat("body ", 1000)),
 		"decode":  errors.New("unexpected end of JSON input"),

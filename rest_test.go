@@ -278,8 +278,8 @@ func TestRESTWatch(t *testing.T) {
 	wantSteps(t, steps, "Bookmark v=7") // nobody asked for an initial state
 }
 
-// TestRESTErrors: what a server answers is an error that the usual predicates
-// recognise; and it is asked once.
+// TestRESTErrors (promises 9 and 20): what a server answers is an error that
+// the usual predicates recognise; and it is asked once.
 func TestRESTErrors(t *testing.T) {
 	for _, watch := range []bool{false, true} {
 		requests := 0
@@ -313,7 +313,9 @@ func TestRESTErrors(t *testing.T) {
 		}
 		requests = 0
 		err := run(func(*http.Request) (*http.Response, error) {
-			requests++
+			if requests++; requests > 1 { // or a client that retries would do so for a minute
+				return restResponse(500, "text/plain", strings.NewReader("again")), nil
+			}
 			r := restResponse(429, "text/plain", strings.NewReader("busy"))
 			r.Header.Set("Retry-After", "7")
 			return r, nil
@@ -469,9 +471,9 @@ func sourceErrors[T informer.Object](seq iter.Seq2[informer.Event[T], error]) (e
 	return errs
 }
 
-// TestRESTServer uses real connections: a list that is complete leaves its
-// connection for the next request, and a watch that is left, or whose context
-// ends, leaves no goroutine.
+// TestRESTServer (promise 29) uses real connections: a list that is complete
+// leaves its connection for the next request, and a watch that is left, or
+// whose context ends, leaves no goroutine.
 func TestRESTServer(t *testing.T) {
 	var conns atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -77,8 +77,9 @@ func sourceEverything(payload string) sourceStub[sourceItem] {
 
 var errSource = errors.New("no use for it")
 
-// TestTransform is for CASES 31 (k8s#116432, k8s#124344, karmada#3908): once for
-// each received object, never without one; a mistake concerns one object.
+// TestTransform (promise 12) is for CASES 31 (k8s#116432, k8s#124344,
+// karmada#3908): once for each received object, never without one; a mistake
+// concerns one object.
 func TestTransform(t *testing.T) {
 	rest := []string{"Deleted n/i uid=u v=5 exact=false", "Bad n/bad uid=u v=6", "Bookmark v=7", "End v=8 next=c", "error cut"}
 	good := append([]string{"Added n/a uid=u v=5", "Modified n/m uid=u v=5", "Deleted n/d uid=u v=5 exact=true"}, rest...)

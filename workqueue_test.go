@@ -122,8 +122,9 @@ func TestWorkQueue_Delays(t *testing.T) {
 	}
 }
 
-// TestWorkQueue_DelayWhileLeased: a delay begins when the key is added, also if
-// it is leased; if it ends before the lease, the key is ready after the lease.
+// TestWorkQueue_DelayWhileLeased (promise 23): a delay begins when the key is
+// added, also if it is leased; if it ends before the lease, the key is ready
+// after the lease.
 func TestWorkQueue_DelayWhileLeased(t *testing.T) {
 	for _, test := range []struct{ lease, delay, want time.Duration }{
 		{3 * time.Second, 5 * time.Second, 5 * time.Second},
@@ -173,8 +174,9 @@ func TestLease_Zero(t *testing.T) {
 	}
 }
 
-// TestWorkQueue_OneWorkerAKey (promise 22; k8s#141079, virtual-kubelet#937): with
-// leases that are finished twice, also late, no key is ever with two workers.
+// TestWorkQueue_OneWorkerAKey (promise 22; k8s#141079, virtual-kubelet#937):
+// with leases that are finished twice, also late, no key is ever with two
+// workers.
 func TestWorkQueue_OneWorkerAKey(t *testing.T) {
 	const workers, keys, adds = 8, 5, 20000
 	q := newQueue(t, informer.QueueOptions[int]{Limiter: fixedLimiter[int](time.Microsecond)})
@@ -319,8 +321,8 @@ func TestWorkQueue_BatonPassed(t *testing.T) {
 	})
 }
 
-// TestWorkQueue_AllWoken (promise 25): keys that become ready under one lock wake
-// as many who wait, one after the other.
+// TestWorkQueue_AllWoken (promise 25): keys that become ready under one lock
+// wake as many who wait, one after the other.
 func TestWorkQueue_AllWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, informer.QueueOptions[int]{})
@@ -364,7 +366,8 @@ func TestWorkQueue_WokenGivesUp(t *testing.T) {
 	})
 }
 
-// TestWorkQueue_DrainWakesAll (promise 24): all who wait in Get are told.
+// TestWorkQueue_DrainWakesAll (promises 24 and 25): all who wait in Get are
+// told.
 func TestWorkQueue_DrainWakesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, informer.QueueOptions[int]{})
@@ -409,8 +412,8 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestWorkQueue_MemoryComesBack (promise 30): after a burst of a million keys, a
-// queue holds at most twice what a fresh one with the same content does.
+// TestWorkQueue_MemoryComesBack (promise 30): after a burst of a million keys,
+// a queue holds at most twice what a fresh one with the same content does.
 func TestWorkQueue_MemoryComesBack(t *testing.T) {
 	fill := func(q *informer.WorkQueue[int], from, to int) {
 		for i := from; i < to; i++ {
@@ -524,5 +527,49 @@ func TestNewWorkQueue_BadInput(t *testing.T) {
 	for _, policy := range []informer.PanicPolicy{informer.PanicDetach, 9} {
 		_, err := informer.NewWorkQueue(informer.QueueOptions[string]{Name: "jobs", OnPanic: policy})
 		mustContain(t, "NewWorkQueue", err, "queue jobs", "OnPanic is")
+	}
+}
+
+// Promise 23: delays end in their order, whichever are taken out in between.
+func TestMinHeap(t *testing.T) {
+	for n := range 200 {
+		heap, rest := informer.NewHeap(), rand.Perm(n)
+		for _, x := range rest {
+			heap.Push(x)
+		}
+		for i, x := range rest {
+			if i%3 == 0 && !heap.Remove(x) {
+				t.Fatalf("of %d elements, %d was not where it was said to be", n, x)
+			}
+		}
+		last := -1
+		for heap.Len() > 0 {
+			least := heap.Min()
+			if least <= last || !heap.Remove(least) {
+				t.Fatalf("of %d elements, %d came after %d", n, least, last)
+			}
+			last = least
+		}
+	}
+}
+
+// doneInForget is a limiter that finishes a lease in Forget.
+type doneInForget struct {
+	lease informer.Lease[string]
+	again bool // that worked
+}
+
+func (l *doneInForget) When(string) time.Duration { return 0 }
+func (l *doneInForget) Forget(string)             { l.again = l.lease.Done() || l.again }
+
+// Promise 22: a lease is finished once, also while its end waits for the code
+// of a limiter.
+func TestWorkQueue_DoneInForget(t *testing.T) {
+	limiter := &doneInForget{}
+	q := newQueue(t, informer.QueueOptions[string]{Limiter: limiter})
+	q.AddLimited("a")
+	limiter.lease = leaseNow(t, q)
+	if !limiter.lease.Done() || limiter.again {
+		t.Errorf("a lease was finished twice: %v", limiter.again)
 	}
 }

@@ -123,8 +123,8 @@ func (l *lab) test(ctx context.Context, bin, run string, number int) outcome {
 }
 
 // judge tells from the output of tests how they ended. A mutation counts as
-// killed only if a test says that something is wrong: a panic of the tests'
-// own goroutine, a race and a leaked goroutine do, a timeout does not.
+// killed only if a test fails, a goroutine is left, or the program crashes; a
+// time limit or a compile error does not count.
 func judge(out []byte, err error) (verdict, string) {
 	var exit *exec.ExitError
 	switch {
@@ -146,6 +146,9 @@ func judge(out []byte, err error) (verdict, string) {
 		return killed, "goleak"
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+		return killed, line // by itself, in a goroutine that is no test's
+	}
 	return crashed, line
 }
 
