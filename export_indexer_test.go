@@ -331,3 +331,14 @@ func (p *TestPosting) First(n int) (l []uint32) {
 	return l
 }
 func (p *TestPosting) Validate() error { return validatePosting(&p.p, p.e) }
+
+// LookLate is a reader that comes while a writer, started by meanwhile, waits
+// for the readers' lock.
+func LookLate[T Object](x *Indexer[T], meanwhile func()) Reader[T] {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := x.newest.Load()
+	meanwhile()
+	s.seen.Store(true)
+	return Reader[T]{x, s}
+}

@@ -481,3 +481,23 @@ func TestIndexerOfValues(t *testing.T) {
 		t.Errorf("Get(77) = %v, %v of %d objects, %d in the index", got, ok, len(x.List()), byVersion.Len(""))
 	}
 }
+
+// TestReaderBeforeTheWriter: promise 1. A state that is seen when a writer is
+// about to write it in place stays as it is.
+func TestReaderBeforeTheWriter(t *testing.T) {
+	x := newStore(t)
+	x.Apply(first(generation(5, 0)))
+	done := make(chan struct{})
+	kept := informer.LookLate(x, func() {
+		go func() { // ends before the test
+			defer close(done)
+			x.Apply(first(generation(5, 2)))
+		}()
+		<-time.After(50 * time.Millisecond) // by then the writer waits
+	})
+	<-done
+	if kept.Version() != "0" || x.Version() != "2" {
+		t.Errorf("the state that was seen has version %s, the newest %s, want 0 and 2", kept.Version(), x.Version())
+	}
+	valid(t, x)
+}

@@ -815,6 +815,7 @@ func TestHandlerIsToldAfterTheCache(t *testing.T) {
 			source.write("a")
 			<-time.After(10 * time.Second)
 		}
+		synctest.Wait()
 		if calls != 3 {
 			t.Errorf("there were %d calls, want 3", calls)
 		}

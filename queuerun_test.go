@@ -238,7 +238,7 @@ func TestWorkQueue_PanickingHooks(t *testing.T) {
 		defer func() { _ = recover() }()
 		lease.Retry(errors.New("boom"))
 	}()
-	if lease.Done() || leaseNow(t, q).Key != "a" {
+	if lease.Done() || q.Len() != 1 || leaseNow(t, q).Key != "a" {
 		t.Error("the key is lost, or the lease open")
 	}
 }
