@@ -41,7 +41,7 @@ type follower[T Object] struct {
 	at      cursor[T]
 	end     uint64
 	backlog backlog[T]
-	upTo    uint64    // where the calls that were taken lead to
+	upTo    uint64    // where the calls that were taken last lead to
 	busy    time.Time // since when there is something to do; zero: idle
 
 	listed   bool   // the cache is synced: initial changes are those before syncAt
@@ -123,8 +123,8 @@ func (h *follower[T]) callRun(run []Change[T]) {
 }
 
 // callBacklog makes the calls for what was missed, and lets go of each entry.
-func (h *follower[T]) callBacklog(missedAll backlog[T]) {
-	for key, m := range missedAll.all {
+func (h *follower[T]) callBacklog(rest backlog[T]) {
+	for key, m := range rest.all {
 		if !m.tell(key, h.call) {
 			return
 		}

@@ -15,10 +15,11 @@ import (
 //	source ──▶ Reflector ──▶ DeltaFIFO ──▶ Indexer ──▶ log ──▶ handlers
 //	           one goroutine ───────────▶  one ─────────────▶  one each
 //
-// Run does the work, and returns when its context ends. Before the first list is
-// complete the copy is empty, and after Run it stays as it was last. Handlers and indexes may be added
-// at any time before and meanwhile. All methods may be called from any
-// goroutine. Objects are shared by everybody: they are read-only.
+// Run does the work, and returns when its context ends. Before the first list
+// is complete the copy is empty, and after Run it stays as it was last. Handlers
+// and indexes may be added at any time before and meanwhile. All methods may be
+// called from any goroutine. Objects are shared by everybody: they are
+// read-only.
 //
 // New makes an Informer; the zero value is not usable.
 type Informer[T Object] struct {
