@@ -56,12 +56,12 @@ func run(ctx context.Context) error {
 		return err
 	}
 	l.checks, l.limit = *checks, *limit
-	s := &session{lab: l, chosen: chosen, counts: map[verdict]int{}}
-	return errors.Join(s.run(ctx), l.close())
+	r := &round{lab: l, chosen: chosen, counts: map[verdict]int{}}
+	return errors.Join(r.run(ctx), l.close())
 }
 
-// session is one run over the chosen mutations, by their numbers.
-type session struct {
+// round is one run over the chosen mutations, by their numbers.
+type round struct {
 	*lab
 	chosen map[int]*mutation
 	alone  []int // to be built one by one
@@ -69,44 +69,44 @@ type session struct {
 	files  map[string]*blended
 }
 
-func (s *session) run(ctx context.Context) error {
+func (r *round) run(ctx context.Context) error {
 	began := time.Now()
-	if err := s.blend(); err != nil {
+	if err := r.blend(); err != nil {
 		return err
 	}
 	originals := map[string]string{}
-	for name, file := range s.files {
+	for name, file := range r.files {
 		originals[name] = file.source
 	}
 	for _, race := range []bool{false, true} {
-		if err := s.together(ctx, race); err != nil {
+		if err := r.together(ctx, race); err != nil {
 			return err
 		}
 	}
 	for name, source := range originals {
-		if err := s.write(name, source); err != nil {
+		if err := r.write(name, source); err != nil {
 			return err
 		}
 	}
-	for _, number := range s.alone {
-		if err := s.single(ctx, number); err != nil {
+	for _, number := range r.alone {
+		if err := r.single(ctx, number); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("%d mutations in %v: %v\n", len(s.chosen), time.Since(began).Round(time.Second), s.counts)
+	fmt.Printf("%d mutations in %v: %v\n", len(r.chosen), time.Since(began).Round(time.Second), r.counts)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if s.counts[killed] != len(s.chosen) {
-		return fmt.Errorf("%d mutations were not killed", len(s.chosen)-s.counts[killed])
+	if r.counts[killed] != len(r.chosen) {
+		return fmt.Errorf("%d mutations were not killed", len(r.chosen)-r.counts[killed])
 	}
 	return nil
 }
 
 // numbers returns the numbers of the chosen mutations, in order.
-func (s *session) numbers() []int {
+func (r *round) numbers() []int {
 	var all []int
-	for number := range s.chosen {
+	for number := range r.chosen {
 		all = append(all, number)
 	}
 	sort.Ints(all)
@@ -114,11 +114,11 @@ func (s *session) numbers() []int {
 }
 
 // blend puts all mutants that can be into one source.
-func (s *session) blend() error {
-	s.files = map[string]*blended{}
-	for _, number := range s.numbers() {
-		m := s.chosen[number]
-		source, err := s.read(m.file)
+func (r *round) blend() error {
+	r.files = map[string]*blended{}
+	for _, number := range r.numbers() {
+		m := r.chosen[number]
+		source, err := r.read(m.file)
 		if err != nil {
 			return err
 		}
@@ -126,69 +126,69 @@ func (s *session) blend() error {
 		if err != nil {
 			return fmt.Errorf("mutation %q: %w", m, err)
 		}
-		if s.files[m.file] == nil {
-			s.files[m.file] = &blended{name: m.file, source: source, heads: map[int]string{}}
+		if r.files[m.file] == nil {
+			r.files[m.file] = &blended{name: m.file, source: source, heads: map[int]string{}}
 		}
-		if m.alone || s.files[m.file].add(number, changed) != nil {
-			s.alone = append(s.alone, number)
+		if m.alone || r.files[m.file].add(number, changed) != nil {
+			r.alone = append(r.alone, number)
 		}
 	}
 	return nil
 }
 
 // together builds the blended source, and runs the tests of each mutant.
-func (s *session) together(ctx context.Context, race bool) error {
+func (r *round) together(ctx context.Context, race bool) error {
 	blend := map[int]bool{}
-	for number, m := range s.chosen {
+	for number, m := range r.chosen {
 		blend[number] = m.race == race
 	}
-	for _, number := range s.alone {
+	for _, number := range r.alone {
 		blend[number] = false
 	}
 	if !hasTrue(blend) {
 		return nil
 	}
-	bin, bad, err := s.buildAll(ctx, race)
+	bin, bad, err := r.buildAll(ctx, race)
 	if err != nil {
 		return err
 	}
 	passed := map[string]bool{}
-	for _, number := range s.numbers() {
-		m := s.chosen[number]
+	for _, number := range r.numbers() {
+		m := r.chosen[number]
 		if !blend[number] || ctx.Err() != nil {
 			continue
 		}
 		if text, ok := bad[number]; ok {
-			s.tell(m, outcome{verdict: broken, why: text})
+			r.tell(m, outcome{verdict: broken, why: text})
 			continue
 		}
 		if !passed[m.run] {
-			if o := s.test(ctx, bin, m.run, 0); o.verdict != survived {
+			if o := r.test(ctx, bin, m.run, 0); o.verdict != survived {
 				return fmt.Errorf("without a mutation, the tests %q fail: %s %s", m.run, o.verdict, o.why)
 			}
 			passed[m.run] = true
 		}
-		s.tell(m, s.test(ctx, bin, m.run, number))
+		r.tell(m, r.test(ctx, bin, m.run, number))
 	}
 	return nil
 }
 
 // buildAll builds the blended source, and leaves out what does not compile.
-func (s *session) buildAll(ctx context.Context, race bool) (bin string, bad map[int]string, err error) {
-	if err := s.write("zz_mutant.go", selector); err != nil {
+func (r *round) buildAll(ctx context.Context, race bool) (bin string, bad map[int]string, err error) {
+	if err := r.write("zz_mutant.go", selector); err != nil {
 		return "", nil, err
 	}
 	bad, without := map[int]string{}, map[int]bool{}
 	for {
 		lines := map[string]map[int]int{}
-		for name, file := range s.files {
+		for name, file := range r.files {
 			var text string
 			text, lines[name] = file.text(without)
-			if err := s.write(name, text); err != nil {
+			if err := r.write(name, text); err != nil {
 				return "", nil, err
 			}
 		}
-		bin, output, err := s.build(ctx, race)
+		bin, output, err := r.build(ctx, race)
 		if err == nil || ctx.Err() != nil {
 			return bin, bad, ctx.Err()
 		}
@@ -203,9 +203,9 @@ func (s *session) buildAll(ctx context.Context, race bool) (bin string, bad map[
 }
 
 // single builds and tests one mutation by itself.
-func (s *session) single(ctx context.Context, number int) error {
-	m := s.chosen[number]
-	source, err := s.read(m.file)
+func (r *round) single(ctx context.Context, number int) error {
+	m := r.chosen[number]
+	source, err := r.read(m.file)
 	if err != nil {
 		return err
 	}
@@ -213,20 +213,20 @@ func (s *session) single(ctx context.Context, number int) error {
 	if err != nil {
 		return err
 	}
-	if err := s.write(m.file, changed); err != nil {
+	if err := r.write(m.file, changed); err != nil {
 		return err
 	}
-	if bin, output, err := s.build(ctx, m.race); err != nil {
-		s.tell(m, outcome{verdict: broken, why: output})
+	if bin, output, err := r.build(ctx, m.race); err != nil {
+		r.tell(m, outcome{verdict: broken, why: output})
 	} else {
-		s.tell(m, s.test(ctx, bin, m.run, 0))
+		r.tell(m, r.test(ctx, bin, m.run, 0))
 	}
-	return s.write(m.file, source)
+	return r.write(m.file, source)
 }
 
 // tell prints a line about a mutation.
-func (s *session) tell(m *mutation, o outcome) {
-	s.counts[o.verdict]++
+func (r *round) tell(m *mutation, o outcome) {
+	r.counts[o.verdict]++
 	fmt.Printf("%-8s %-60s %5.1fs  %s\n", o.verdict, m, o.took.Seconds(), o.why)
 }
 
