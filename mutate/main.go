@@ -116,6 +116,7 @@ func (r *round) numbers() []int {
 // blend puts all mutants that can be into one source.
 func (r *round) blend() error {
 	r.files = map[string]*blended{}
+	var errs []error
 	for _, number := range r.numbers() {
 		m := r.chosen[number]
 		source, err := r.read(m.file)
@@ -124,7 +125,8 @@ func (r *round) blend() error {
 		}
 		changed, err := m.apply(source)
 		if err != nil {
-			return fmt.Errorf("mutation %q: %w", m, err)
+			errs = append(errs, fmt.Errorf("mutation %q: %w", m, err))
+			continue
 		}
 		if r.files[m.file] == nil {
 			r.files[m.file] = &blended{name: m.file, source: source, heads: map[int]string{}}
@@ -133,7 +135,7 @@ func (r *round) blend() error {
 			r.alone = append(r.alone, number)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // together builds the blended source, and runs the tests of each mutant.
