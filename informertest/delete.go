@@ -175,12 +175,7 @@ func (s *Server) serveDeleteCollection(w http.ResponseWriter, r *http.Request, t
 		writeError(w, err)
 		return
 	}
-	q, err := newListQuery(listOpts, sel)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	p, err := s.store.list(r.Context(), q)
+	p, err := s.store.listAs(r.Context(), listOpts, sel)
 	if err != nil {
 		writeError(w, err)
 		return

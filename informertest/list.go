@@ -169,6 +169,15 @@ func (s *store) waitFor(ctx context.Context, version int64) error {
 	}
 }
 
+// listAs returns the page that the options, which are valid, ask for.
+func (s *store) listAs(ctx context.Context, opts internalversion.ListOptions, sel selection) (page, error) {
+	q, err := newListQuery(opts, sel)
+	if err != nil {
+		return page{}, err
+	}
+	return s.list(ctx, q)
+}
+
 // list returns a page of a list.
 func (s *store) list(ctx context.Context, q listQuery) (page, error) {
 	if err := s.waitFor(ctx, q.notBefore); err != nil {
@@ -252,12 +261,7 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, t target) {
 		writeError(w, err)
 		return
 	}
-	q, err := newListQuery(opts, sel)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	p, err := s.store.list(r.Context(), q)
+	p, err := s.store.listAs(r.Context(), opts, sel)
 	if err != nil {
 		writeError(w, err)
 		return
