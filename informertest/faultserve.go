@@ -43,12 +43,12 @@ func (s *Server) serveFaulty(w http.ResponseWriter, r *http.Request) {
 	struck.word.serve(exchange{strike: struck, asked: q, server: s, w: w, r: r})
 }
 
-// drop closes the connection. Where no transport would try again, it need not
-// have sent anything.
+// drop closes the connection. If nothing had been sent, a transport would try
+// again by itself, and its user would not notice.
 func (x exchange) drop() {
 	conn, _, err := http.NewResponseController(x.w).Hijack()
 	if err == nil {
-		_, _ = conn.Write([]byte("HTTP/1.1 "))
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\n"))
 		_ = conn.Close()
 	}
 	panic(http.ErrAbortHandler)
