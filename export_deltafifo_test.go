@@ -32,7 +32,7 @@ func ValidateFIFO[T Object](t interface{ Fatalf(string, ...any) }, f *DeltaFIFO[
 	for _, l := range lines {
 		validateLine(t, l)
 		for k, p := range l.all {
-			if p.typ == 0 && !p.hasGone {
+			if p.typ == 0 && !p.hasGone && p.bad == "" || p.bad != "" && (p.typ != 0 || p.hasGone) {
 				t.Fatalf("%v is pending without anything to say", k)
 			}
 		}
