@@ -99,7 +99,9 @@ func (inf *Informer[T]) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	tasks = append(tasks, inf.finish()...)
-	late := inf.await(context.WithoutCancel(ctx), tasks)
+	ctx = context.WithoutCancel(ctx)
+	late := inf.await(ctx, tasks)
+	inf.reflector.log.end(ctx)
 	return errors.Join(inf.fatal(), late)
 }
 
