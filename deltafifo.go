@@ -336,6 +336,9 @@ func (f *DeltaFIFO[T]) stageLocked(ev Event[T]) error {
 	case EventBookmark:
 		return errors.New("informer: DeltaFIFO: a bookmark inside a list")
 	case EventDeleted:
+		// Nothing is kept of what the consumer cannot get, or a list in which
+		// names come and go would grow with time.
+		ev.Exact = ev.Exact && (f.queue.has(ev.Key) || f.mayHaveLocked(ev.Key))
 		f.listing.remove(ev)
 	case EventAdded:
 		if f.listing.items.has(ev.Key) {

@@ -61,7 +61,7 @@ func validateLine[E any](t interface{ Fatalf(string, ...any) }, l *line[E]) {
 	if taken != len(l.at) {
 		t.Fatalf("%d places are taken, and %d keys filed", taken, len(l.at))
 	}
-	if len(l.places) > roomyLine && len(l.places) > 2*taken+1 {
+	if len(l.places) > roomyLine && tooLong(len(l.places), taken+1) {
 		t.Fatalf("%d places for %d entries", len(l.places), taken)
 	}
 }
