@@ -98,7 +98,8 @@ func (f *feed[T]) receive(most time.Duration) (got item[T], more bool, err error
 }
 
 // next returns the next event about an object of this trial, or the next
-// bookmark or end. An error of the sequence, and its end, are errors.
+// bookmark or end. An error of the sequence, and its end, are errors; that of
+// one bad object is not.
 func (f *feed[T]) next() (informer.Event[T], error) {
 	for {
 		got, more, err := f.receive(f.trial.patience)
@@ -112,7 +113,7 @@ func (f *feed[T]) next() (informer.Event[T], error) {
 			return got.ev, err
 		}
 		if got.ev.Type == informer.EventEnd || got.ev.Type == informer.EventBookmark || f.trial.owns(got.ev.Key) {
-			return got.ev, got.err
+			return got.ev, nil
 		}
 	}
 }
@@ -145,38 +146,48 @@ func (f *feed[T]) order(got item[T]) error {
 // sequence is returned as it is.
 func (t *trial[T]) valid(got item[T]) error {
 	ev := got.ev
-	var bad *informer.ObjectError
-	if got.err != nil && !errors.As(got.err, &bad) {
-		return got.err
-	}
-	switch {
-	case got.err != nil && ev.Type != informer.EventBad:
-		return fmt.Errorf("%s came with an error: %w", describe(ev), got.err)
-	case got.err == nil && ev.Type == informer.EventBad:
-		return fmt.Errorf("%s came without an error", describe(ev))
+	if got.err != nil {
+		return validBad(ev, got.err)
 	}
 	switch ev.Type {
 	case informer.EventAdded, informer.EventModified, informer.EventDeleted:
-		if ev.Key.Name == "" || ev.UID == "" || ev.Version == "" {
-			return fmt.Errorf("%s of UID %q lacks a name, a UID or a version", describe(ev), ev.UID)
-		}
-		if ev.Type == informer.EventDeleted && !ev.Exact {
-			return nil // there is no object
-		}
-		if obj := informer.EventOf(ev.Type, ev.Object); obj.Key != ev.Key || obj.UID != ev.UID || obj.Version != ev.Version {
-			return fmt.Errorf("%s of UID %q has an object %v of UID %q and version %q",
-				describe(ev), ev.UID, obj.Key, obj.UID, obj.Version)
-		}
+		return validObject(ev)
 	case informer.EventBad:
-		if ev.Key != bad.Key || bad.Err == nil {
-			return fmt.Errorf("%s came with an error about %q: %w", describe(ev), bad.Key, got.err)
-		}
+		return fmt.Errorf("%s came without an error", describe(ev))
 	case informer.EventBookmark, informer.EventEnd:
 		if ev.Version == "" {
 			return fmt.Errorf("%v has no version", ev.Type)
 		}
-	default:
-		return fmt.Errorf("an event of type %v", ev.Type)
+		return nil
+	}
+	return fmt.Errorf("an event of type %v", ev.Type)
+}
+
+// validBad checks what comes with an error: it is returned, unless it concerns
+// one object.
+func validBad[T informer.Object](ev informer.Event[T], err error) error {
+	var bad *informer.ObjectError
+	switch {
+	case !errors.As(err, &bad):
+		return err
+	case ev.Type != informer.EventBad || ev.Key != bad.Key || bad.Err == nil:
+		return fmt.Errorf("%s came with an error about %q: %w", describe(ev), bad.Key, err)
+	}
+	return nil
+}
+
+// validObject checks that an event says of its object what the object says.
+func validObject[T informer.Object](ev informer.Event[T]) error {
+	if ev.Key.Name == "" || ev.UID == "" || ev.Version == "" {
+		return fmt.Errorf("%s of UID %q lacks a name, a UID or a version", describe(ev), ev.UID)
+	}
+	if ev.Type == informer.EventDeleted && !ev.Exact {
+		return nil // there is no object
+	}
+	obj := informer.EventOf(ev.Type, ev.Object)
+	if obj.Key != ev.Key || obj.UID != ev.UID || obj.Version != ev.Version {
+		return fmt.Errorf("%s of UID %q has an object %v of UID %q and version %q",
+			describe(ev), ev.UID, obj.Key, obj.UID, obj.Version)
 	}
 	return nil
 }
