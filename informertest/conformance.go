@@ -101,8 +101,10 @@ func (e *CheckError) Unwrap() error { return e.Err }
 // one error of another kind: the rig lacks something, or names a check that
 // does not exist.
 //
-// The checks run one after the other, some seconds in all, as a source may let
-// time pass before it answers. When Conform returns, it has deleted the objects
+// Where the check "list" is not passed, no other runs, and where "watch" is not,
+// none that watches: they would only say the same in many ways. The checks run
+// one after the other, some seconds in all, as a source may let time pass before
+// it answers. When Conform returns, it has deleted the objects
 // that it made, and ended the sequences that it began; of a source that does
 // not obey its context, they go on.
 func Conform[T informer.Object](ctx context.Context, rig Rig[T]) error {
@@ -118,8 +120,15 @@ func Conform[T informer.Object](ctx context.Context, rig Rig[T]) error {
 	}
 	run := fmt.Sprintf("conform-%06x", rand.N(1<<24))
 	var errs []error
+	failed := map[string]bool{}
 	for i, c := range all {
-		if reason := rig.leavesOut(c.name, c.needs); reason != "" {
+		reason := rig.leavesOut(c.name, c.needs)
+		for _, before := range c.after {
+			if failed[before] {
+				failed[c.name], reason = true, before+" was not passed"
+			}
+		}
+		if reason != "" {
 			rig.Log("%s: left out: %s", c.name, reason)
 			continue
 		}
@@ -127,6 +136,7 @@ func Conform[T informer.Object](ctx context.Context, rig Rig[T]) error {
 		err := c.try(ctx, rig, fmt.Sprintf("%s-%d-", run, i))
 		rig.Log("%s: %v: %v", c.name, time.Since(began).Round(time.Millisecond), orPassed(err))
 		if err != nil {
+			failed[c.name] = true
 			errs = append(errs, &CheckError{Check: c.name, Claim: c.claim, Err: err})
 		}
 	}
@@ -196,7 +206,8 @@ func (r Rig[T]) leavesOut(name, needs string) string {
 type check[T informer.Object] struct {
 	name  string
 	claim string
-	needs string // a field of the rig
+	after []string // checks without which it says nothing new
+	needs string   // a field of the rig
 	run   func(*trial[T]) error
 }
 
@@ -213,66 +224,71 @@ func checks[T informer.Object]() []check[T] {
 }
 
 func listChecks[T informer.Object]() []check[T] {
+	after := []string{"list"}
 	return []check[T]{
 		{"list", "a list is each object once, as Added, in its present version, and then End with the version of the list",
-			"", (*trial[T]).list},
+			nil, "", (*trial[T]).list},
 		{"list/selectors", "a label selector or a field selector leaves only the objects that match",
-			"Select", (*trial[T]).listSelected},
+			after, "Select", (*trial[T]).listSelected},
 		{"list/pages", "a page holds at most as many objects as asked for, and all pages together are the list as it was at the first one",
-			"", (*trial[T]).listPages},
+			after, "", (*trial[T]).listPages},
 		{"list/expired", "the next page of a list that is forgotten is an error for which apierrors.IsResourceExpired or IsGone is true",
-			"Compact", (*trial[T]).listExpired},
+			after, "Compact", (*trial[T]).listExpired},
 		{"list/any", `a list at version "0" is a state that the server had, and says which`,
-			"", (*trial[T]).listAny},
+			after, "", (*trial[T]).listAny},
 		{"list/not-older", "a list not older than a version shows what was written up to it",
-			"", (*trial[T]).listNotOlder},
+			after, "", (*trial[T]).listNotOlder},
 		{"list/exact", "a list at exactly one version shows that one",
-			"", (*trial[T]).listExact},
+			after, "", (*trial[T]).listExact},
 		{"list/too-large", "a list not older than a version that is not reached is an error with the cause ResourceVersionTooLarge",
-			"", (*trial[T]).listTooLarge},
+			after, "", (*trial[T]).listTooLarge},
 		{"list/missing", "a list, or a watch, of a resource that does not exist is an error for which apierrors.IsNotFound is true",
-			"Missing", (*trial[T]).missing},
+			after, "Missing", (*trial[T]).missing},
 	}
 }
 
 func watchChecks[T informer.Object]() []check[T] {
+	after := []string{"list", "watch"}
 	return []check[T]{
 		{"watch", "a watch from a list's version tells every write after it, once, in order, with versions that do not go down",
-			"", (*trial[T]).watch},
+			after[:1], "", (*trial[T]).watch},
 		{"watch/now", "a watch from no version tells the objects that there are as Added, and then the writes",
-			"", (*trial[T]).watchNow},
+			after, "", (*trial[T]).watchNow},
+		{"watch/pages", "a watch from the version of a list in pages tells what was written since the first one",
+			append(after, "list/pages"), "", (*trial[T]).watchPages},
 		{"watch/race", "what is written between a list and the watch from its version, or just then, is told by one of them",
-			"", (*trial[T]).watchRace},
+			after, "", (*trial[T]).watchRace},
 		{"watch/deletion", "a deletion brings the last state of the object, with the version of the deletion",
-			"", (*trial[T]).watchDeletion},
+			after, "", (*trial[T]).watchDeletion},
 		{"watch/labels", "through a label selector, an object that comes to match is Added, and one that does not match any more is Deleted, in the last state that did",
-			"Select", (*trial[T]).watchLabels},
+			after, "Select", (*trial[T]).watchLabels},
 		{"watch/fields", "through a field selector, only what matches is told",
-			"Select", (*trial[T]).watchFields},
+			after, "Select", (*trial[T]).watchFields},
 		{"watch/expired", "a watch from a version that is forgotten is an error for which apierrors.IsResourceExpired or IsGone is true, and tells nothing",
-			"Compact", (*trial[T]).watchExpired},
+			after, "Compact", (*trial[T]).watchExpired},
 		{"watch/timeout", "a watch ends without an error when the time is over that it asked for, and has no bookmarks that it did not ask for",
-			"", (*trial[T]).watchTimeout},
+			after, "", (*trial[T]).watchTimeout},
 		{"watch/bookmarks", "a watch that asked for bookmarks has one with the version reached, before its time is over",
-			"", (*trial[T]).watchBookmarks},
+			after, "", (*trial[T]).watchBookmarks},
 		{"stream", "a streaming list is the objects as Added, End with a version, and then each write after it; or an error that says it is not supported",
-			"", (*trial[T]).stream},
+			after, "", (*trial[T]).stream},
 		{"stream/not-older", "a streaming list not older than a version shows what was written up to it",
-			"", (*trial[T]).streamNotOlder},
+			after, "", (*trial[T]).streamNotOlder},
 		{"stream/too-large", "a streaming list not older than a version that is not reached is an error with the cause ResourceVersionTooLarge",
-			"", (*trial[T]).streamTooLarge},
+			after, "", (*trial[T]).streamTooLarge},
 	}
 }
 
 func lifeChecks[T informer.Object]() []check[T] {
+	after := []string{"list", "watch"}
 	return []check[T]{
 		{"bad-object", "an object that cannot be decoded is Bad, with its key and an *ObjectError, and the sequence goes on",
-			"Spoil", (*trial[T]).badObject},
+			after, "Spoil", (*trial[T]).badObject},
 		{"cancel", "a sequence ends within a second after its context has, with the context's error, also while the loop's body runs",
-			"", (*trial[T]).cancelled},
+			after, "", (*trial[T]).cancelled},
 		{"break", "a loop may be left at any time, and leaves nothing behind",
-			"", (*trial[T]).broken},
+			after, "", (*trial[T]).broken},
 		{"concurrent", "several requests may run at a time, and do not disturb each other",
-			"", (*trial[T]).concurrent},
+			after, "", (*trial[T]).concurrent},
 	}
 }

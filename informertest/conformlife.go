@@ -22,12 +22,16 @@ func (t *trial[T]) badObject() error {
 	if err != nil {
 		return err
 	}
-	f := t.watchFrom(metav1.ListOptions{}, version)
-	defer f.stop()
-	if err := t.wrote(f, "!b ~c=blue"); err != nil {
+	writes, err := t.write("!b ~c=blue")
+	if err != nil {
 		return err
 	}
 	if err := t.lists(metav1.ListOptions{}, t.state()); err != nil {
+		return err
+	}
+	f := t.watchFrom(metav1.ListOptions{}, version)
+	defer f.stop()
+	if err := t.expect(f, writes); err != nil {
 		return err
 	}
 	if err := t.wrote(f, "~b=blue !b -b +end=red"); err != nil {

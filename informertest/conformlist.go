@@ -55,49 +55,62 @@ func (t *trial[T]) listSelected() error {
 	return nil
 }
 
+// pageLimit is small, so that there are pages.
+const pageLimit = 2
+
 func (t *trial[T]) listPages() error {
-	const limit = 2
-	if _, err := t.write("+a=red +b=red +c=red +d=red +e=red"); err != nil {
-		return err
-	}
-	want := t.state()
-	first, err := t.page(metav1.ListOptions{Limit: limit})
+	first, want, err := t.firstPage()
 	if err != nil {
 		return err
-	}
-	if first.end.Continue == "" {
-		return fmt.Errorf("a page of at most %d objects has no next one, but there are at least %d", limit, len(want))
 	}
 	// The pages that are left do not see what comes now.
-	later, err := t.write("~d=blue -e +f=blue ~a=blue")
-	if err != nil {
+	if _, err := t.write("~d=blue -e +f=blue ~a=blue"); err != nil {
 		return err
 	}
 	mine := first.mine
 	for l := first; l.end.Continue != ""; mine = append(mine, l.mine...) {
-		if l.objects > limit {
-			return fmt.Errorf("a page has %d objects, want at most %d", l.objects, limit)
-		}
-		token := l.end.Continue
-		if l, err = t.page(metav1.ListOptions{Limit: limit, Continue: token}); err != nil {
-			return fmt.Errorf("next page: %w", err)
-		}
-		if l.end.Continue == token {
-			return errors.New("the token of a page is that of the page before")
-		}
-		if l.end.Version != first.end.Version {
-			return fmt.Errorf("a page is of version %s, but the first one was of %s", l.end.Version, first.end.Version)
+		if l, err = t.nextPage(l); err != nil {
+			return err
 		}
 	}
 	if err := t.holds(mine, want); err != nil {
 		return fmt.Errorf("all pages together: %w", err)
 	}
-	f := t.openWatch(metav1.ListOptions{ResourceVersion: first.end.Version})
-	defer f.stop()
-	if err := t.expect(f, later); err != nil {
-		return fmt.Errorf("watch from the version of the pages: %w", err)
-	}
 	return nil
+}
+
+// firstPage makes objects and reads the first page of them.
+func (t *trial[T]) firstPage() (listed[T], map[string]told, error) {
+	if _, err := t.write("+a=red +b=red +c=red +d=red +e=red"); err != nil {
+		return listed[T]{}, nil, err
+	}
+	want := t.state()
+	l, err := t.page(metav1.ListOptions{Limit: pageLimit})
+	switch {
+	case err != nil:
+		return l, nil, err
+	case l.end.Continue == "":
+		return l, nil, fmt.Errorf("a page of at most %d objects has no next one, but there are at least %d", pageLimit, len(want))
+	case l.objects > pageLimit:
+		return l, nil, fmt.Errorf("a page has %d objects, want at most %d", l.objects, pageLimit)
+	}
+	return l, want, nil
+}
+
+// nextPage reads the page after another.
+func (t *trial[T]) nextPage(last listed[T]) (listed[T], error) {
+	l, err := t.page(metav1.ListOptions{Limit: pageLimit, Continue: last.end.Continue})
+	switch {
+	case err != nil:
+		return l, fmt.Errorf("next page: %w", err)
+	case l.objects > pageLimit:
+		return l, fmt.Errorf("a page has %d objects, want at most %d", l.objects, pageLimit)
+	case l.end.Continue == last.end.Continue:
+		return l, errors.New("the token of a page is that of the page before")
+	case l.end.Version != last.end.Version:
+		return l, fmt.Errorf("a page is of version %s, but the one before was of %s", l.end.Version, last.end.Version)
+	}
+	return l, nil
 }
 
 func (t *trial[T]) listExpired() error {

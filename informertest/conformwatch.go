@@ -50,6 +50,7 @@ func (t *trial[T]) watch() error {
 	if err := t.expect(f, all); err != nil {
 		return err
 	}
+	f.stop()
 	middle := t.watchFrom(metav1.ListOptions{}, before[1].version)
 	defer middle.stop()
 	if err := t.expect(middle, all[2:]); err != nil {
@@ -72,6 +73,25 @@ func (t *trial[T]) watchNow() error {
 		return err
 	}
 	return t.wrote(f, "~b=blue -a +a=green")
+}
+
+func (t *trial[T]) watchPages() error {
+	last, _, err := t.firstPage()
+	if err != nil {
+		return err
+	}
+	writes, err := t.write("~d=blue -e +f=blue ~a=blue")
+	if err != nil {
+		return err
+	}
+	for last.end.Continue != "" {
+		if last, err = t.nextPage(last); err != nil {
+			return err
+		}
+	}
+	f := t.watchFrom(metav1.ListOptions{}, last.end.Version)
+	defer f.stop()
+	return t.expect(f, writes)
 }
 
 func (t *trial[T]) watchRace() error {
