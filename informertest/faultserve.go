@@ -16,7 +16,7 @@ import (
 )
 
 // errFault is the reason in the errors that faults are.
-var errFault = errors.New("informertest: a fault was injected")
+var errFault = errors.New("informertest: a fault, as the test wants it")
 
 // exchange is a request that a fault has struck, and its answer.
 type exchange struct {
