@@ -228,11 +228,11 @@ type thing struct {
 
 // thingAddr is a user's own type, of about 200 bytes.
 type thingAddr struct {
-	name, uid, version string
-	rest               [64]byte
+	namespace, name, uid, version string
+	rest                          [64]byte
 }
 
-func (a *thingAddr) GetNamespace() string       { return "" }
+func (a *thingAddr) GetNamespace() string       { return a.namespace }
 func (a *thingAddr) GetName() string            { return a.name }
 func (a *thingAddr) GetUID() types.UID          { return types.UID(a.uid) }
 func (a *thingAddr) GetResourceVersion() string { return a.version }
