@@ -2,6 +2,7 @@ package informer_test
 
 import (
 	"context"
+	"flag"
 	"iter"
 	"runtime"
 	"strconv"
@@ -14,6 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// fullSize makes tests as large as the reports that they are about.
+var fullSize = flag.Bool("full", false, "use the sizes of the reports where tests use smaller ones")
 
 // bulky is an object of 4 KiB.
 type bulky struct {
