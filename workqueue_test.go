@@ -403,13 +403,21 @@ func TestWorkQueue_IdleHasNoGoroutine(t *testing.T) {
 	}
 }
 
-// liveHeap returns how much the heap holds.
+// liveHeap returns how much the heap holds, once it does not fall any more: what
+// other tests have left goes over several collections.
 func liveHeap() int64 {
-	runtime.GC()
-	runtime.GC()
 	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
+	last := int64(math.MaxInt64)
+	for same := 0; same < 2; {
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		if now := int64(m.HeapAlloc); now < last-256 {
+			last, same = now, 0
+		} else {
+			same++
+		}
+	}
+	return last
 }
 
 // TestWorkQueue_MemoryComesBack (promise 30): after a burst of a million keys,

@@ -100,6 +100,7 @@ type outcome struct {
 	verdict verdict
 	why     string
 	took    time.Duration // for one run
+	output  string
 }
 
 // A trial is a run of some tests.
@@ -142,7 +143,7 @@ func (l *lab) test(ctx context.Context, t trial) outcome {
 	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(t.mutant))
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
-	o := outcome{took: time.Since(began)}
+	o := outcome{took: time.Since(began), output: string(out)}
 	o.verdict, o.why = judge(out, err)
 	return o
 }

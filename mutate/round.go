@@ -164,7 +164,7 @@ func (r *round) unbroken(ctx context.Context, t target, bin string, numbers []in
 	}
 	o := r.test(ctx, trial{bin, t.dir, slices.Sorted(maps.Keys(all)), 0, unbrokenLimit})
 	if o.verdict != survived {
-		return fmt.Errorf("without a mutation, the tests in %s fail: %s %s", t.dir, o.verdict, o.why)
+		return fmt.Errorf("without a mutation, the tests in %s fail: %s %s\n%s", t.dir, o.verdict, o.why, o.output)
 	}
 	return nil
 }
