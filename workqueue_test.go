@@ -371,18 +371,23 @@ func TestWorkQueue_WokenGivesUp(t *testing.T) {
 func TestWorkQueue_DrainWakesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, informer.QueueOptions[int]{})
-		for range 10 {
+		results := make(chan error, 10)
+		for range cap(results) {
 			go func() {
-				if _, err := q.Get(t.Context()); !errors.Is(err, informer.ErrStopped) {
-					t.Errorf("Get() = %v, want ErrStopped", err)
-				}
+				_, err := q.Get(t.Context())
+				results <- err
 			}()
 		}
 		synctest.Wait()
 		drainEmpty(t, q)
 		synctest.Wait()
-		if n := informer.QueueWaiting(q); n > 0 {
-			t.Errorf("%d of 10 calls still wait", n)
+		if n := len(results); n < cap(results) {
+			t.Fatalf("%d of %d calls were woken", n, cap(results))
+		}
+		for range cap(results) {
+			if err := <-results; !errors.Is(err, informer.ErrStopped) {
+				t.Errorf("Get() = %v, want ErrStopped", err)
+			}
 		}
 	})
 }

@@ -1,6 +1,6 @@
 // Command mutate breaks the code on purpose, and tells whether tests notice.
 //
-//	go run ./mutate [-promise N] [-match REGEXP] [-repeat N] [-checks N] [-limit D] [-parallel N]
+//	go run ./mutate [-promise N] [-match REGEXP] [-repeat N] [-output] [-checks N] [-limit D] [-parallel N]
 //
 // It reads testdata/mutations.txt, a list of small changes each of which breaks
 // a promise of the package, makes each of them in a copy of the module, and runs
@@ -70,6 +70,7 @@ func run(ctx context.Context) error {
 	checks := flag.Int("checks", 100, "how many cases a model test draws")
 	limit := flag.Duration("limit", 20*time.Second, "how long the tests of one mutation may run")
 	repeat := flag.Int("repeat", 1, "how often the tests of a mutation run; they must fail each time")
+	output := flag.Bool("output", false, "show what tests say that do not kill")
 	parallel := flag.Int("parallel", 2, "how many mutations are tested at a time")
 	flag.Parse()
 
@@ -87,7 +88,7 @@ func run(ctx context.Context) error {
 	}
 	l.checks, l.limit, l.repeat = *checks, *limit, *repeat
 	r := newRound(l, os.Stdout)
-	r.parallel = max(*parallel, 1)
+	r.parallel, r.report.output = max(*parallel, 1), *output
 	for i, m := range all {
 		if (*promise == 0 || m.promise == *promise) && name.MatchString(m.name) {
 			r.chosen[i+1] = m

@@ -16,7 +16,8 @@ const (
 
 // report tells of the mutations that were tried.
 type report struct {
-	out io.Writer
+	out    io.Writer
+	output bool // what tests say is shown
 
 	mu       sync.Mutex // guards the fields below
 	outcomes map[*mutation]outcome
@@ -28,6 +29,9 @@ func (r *report) tell(m *mutation, o outcome) {
 	defer r.mu.Unlock()
 	r.outcomes[m] = o
 	_, _ = fmt.Fprintf(r.out, "%-10s %-62s %5.1fs  %s\n", o.verdict, m, o.took.Seconds(), o.why)
+	if r.output && o.verdict != killed {
+		_, _ = fmt.Fprintln(r.out, o.output)
+	}
 }
 
 // summary is what there is to say of one promise.
