@@ -6,7 +6,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Tests with a model run this many random cases each, without the race detector.
 CHECKS = 1000
 
-.PHONY: demo test lint unit models examples e2e
+.PHONY: demo test lint unit models examples e2e mutate
 
 # The main job: a controller at work for 15 seconds, on an embedded server.
 demo:
@@ -23,7 +23,7 @@ lint:
 	cd e2e && $(STATICCHECK) ./...
 
 unit:
-	go test -race -timeout 10m . ./informertest/...
+	go test -race -timeout 10m . ./informertest/... ./mutate
 
 models:
 	go test -timeout 10m -run 'Model|Weather' . ./informertest/... -rapid.checks=$(CHECKS) -rapid.steps=100
@@ -36,3 +36,8 @@ examples:
 # time.
 e2e:
 	cd e2e && go test -race -parallel 4 -timeout 30m ./...
+
+# Breaks the code in hundreds of ways, one at a time: for each, a test that names
+# the broken promise has to fail. See `go doc ./mutate`.
+mutate:
+	go run ./mutate
