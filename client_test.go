@@ -171,7 +171,7 @@ func TestClientWatch(t *testing.T) {
 		{"error", events{clientEvent(watch.Error, &status), clientEvent(watch.Added, a)}, []string{"error old"}},
 		{"status as object", events{clientEvent(watch.Added, &status)}, []string{"error old"}},
 		{"error without status", events{clientEvent(watch.Error, nil)}, []string{"error informer: watch: …"}},
-		{"error of another type", events{clientEvent(watch.Error, a)}, []string{"error unexpected object: …"}},
+		{"error of another type", events{clientEvent(watch.Error, a)}, []string{"error informer: watch: an error event with a *v1.Pod"}},
 		{"wrong type first", events{clientEvent(watch.Added, service), clientEvent(watch.Added, a)},
 			[]string{"error informer: wrong type: the source is for *v1.Pod, the client sends *v1.Service"}},
 		{"wrong type later", events{clientEvent(watch.Added, a), clientEvent(watch.Modified, service), clientEvent(watch.Deleted, service), clientEvent(watch.Added, a)},
