@@ -397,9 +397,7 @@ func (f *DeltaFIFO[T]) changeLocked(ev Event[T]) {
 	case EventDeleted:
 		f.removeLocked(ev)
 	}
-	if ev.Version != "" && !older(ev.Version, f.version) {
-		f.version = ev.Version
-	}
+	f.version = reached(f.version, ev.Version)
 	f.news = true
 }
 

@@ -64,6 +64,9 @@ func (h *simHistory) String() string {
 	return b.String()
 }
 
+// GoString is for rapid, which shows what was drawn.
+func (h *simHistory) GoString() string { return "see above" }
+
 func drawSimHistory(t *rapid.T) *simHistory {
 	h := &simHistory{
 		seed:    rapid.Uint64().Draw(t, "seed"),
@@ -425,7 +428,7 @@ func TestSimulation(t *testing.T) {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
 				rapid.Check(t, func(rt *rapid.T) {
-					history := drawSimHistory(rt)
+					history := rapid.Custom(drawSimHistory).Draw(rt, "history")
 					var sim *simulation
 					synctest.Test(t, func(t *testing.T) { sim = simulate(t, history, record.table) })
 					record.add(sim)
