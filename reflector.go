@@ -90,6 +90,7 @@ func (r *Reflector[T]) Run(ctx context.Context) (err error) {
 
 	at := r.listAgain(list{})
 	for ctx.Err() == nil {
+		r.log.sumUp(ctx, time.Now())
 		done := r.step(ctx, at)
 		if done.next == nil {
 			return r.fatal(ctx, done)
@@ -183,7 +184,7 @@ type received[T Object] struct {
 }
 
 // events ranges over a request, and turns errors of one object into events.
-func (r *Reflector[T]) events(request iter.Seq2[Event[T], error]) iter.Seq2[received[T], error] {
+func (r *Reflector[T]) events(ctx context.Context, request iter.Seq2[Event[T], error]) iter.Seq2[received[T], error] {
 	return func(yield func(received[T], error) bool) {
 		for ev, err := range request {
 			in := received[T]{Event: ev}
@@ -194,6 +195,7 @@ func (r *Reflector[T]) events(request iter.Seq2[Event[T], error]) iter.Seq2[rece
 			}
 			now := time.Now()
 			r.health.update(func(s *Status) { s.LastEvent = now })
+			r.log.sumUp(ctx, now)
 			if !yield(in.examined(), nil) {
 				return
 			}

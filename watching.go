@@ -52,7 +52,7 @@ func (r *Reflector[T]) watch(ctx context.Context, at phase) result {
 	defer q.stop()
 
 	var err error
-	for ev, failure := range r.events(r.source.Watch(q.ctx, opts)) {
+	for ev, failure := range r.events(ctx, r.source.Watch(q.ctx, opts)) {
 		q.hold()
 		if err = failure; err == nil {
 			at, err = r.watched(ctx, q, at, ev)
