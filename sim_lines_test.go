@@ -126,7 +126,7 @@ func (a *simAnswer) ends(phase simPhase) bool {
 // suffers does what the active fault does to all requests, and reports that it
 // has ended the line. The broken is what an outage looks like.
 func (a *simAnswer) suffers(phase simPhase, broken string) bool {
-	switch kind := simKinds[a.s.active.kind]; {
+	switch kind := a.s.active; {
 	case kind.class == simBreaks:
 		a.say(kind.word)
 	case kind.class == simOutage:
