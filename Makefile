@@ -6,7 +6,10 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Tests with a model run this many random cases each, without the race detector.
 CHECKS = 1000
 
-.PHONY: demo test lint unit models examples e2e
+# How long the soak runs.
+SOAK = 30m
+
+.PHONY: demo test lint unit models examples e2e soak
 
 # The main job: a controller at work for 15 seconds, on an embedded server.
 demo:
@@ -36,3 +39,8 @@ examples:
 # time.
 e2e:
 	cd e2e && go test -race -parallel 4 -timeout 30m ./...
+
+# 20 informers on a server that is killed, restarted and compacted at random. Not
+# part of the tests: it takes SOAK, and a few minutes more.
+soak:
+	cd e2e && go test -run 'TestSoak$$' -soak $(SOAK) -timeout 0 -v .
