@@ -1,5 +1,7 @@
 package informer
 
+import "time"
+
 // missed is what a handler that is behind has to be told of one key: at most a
 // deletion, then a state.
 type missed[T Object] struct {
@@ -13,6 +15,8 @@ type missed[T Object] struct {
 	lives   bool  // there is one
 	cause   Cause // of live
 	initial bool  // live was there when the handler, or the informer, began
+
+	since time.Duration // when the first of the changes came
 }
 
 // backlog coalesces the changes that a handler is behind with, to at most two a
@@ -26,10 +30,13 @@ type missed[T Object] struct {
 //	old, deleted  delete, add                  delete
 type backlog[T Object] struct{ line[missed[T]] }
 
-// record takes the next change.
-func (b *backlog[T]) record(c *Change[T]) {
+// record takes the next change, which came at that time.
+func (b *backlog[T]) record(c *Change[T], at time.Duration) {
 	isNew := !b.has(c.Key)
 	m := b.enter(c.Key)
+	if isNew {
+		m.since = at
+	}
 	if isNew && c.Type != Added {
 		m.had, m.old = true, c.Old
 	}
@@ -47,6 +54,15 @@ func (b *backlog[T]) record(c *Change[T]) {
 	}
 	var none T
 	m.live, m.lives = none, false
+}
+
+// oldest returns when the change came that has waited longest; false if there
+// is none. Entries keep their place in line, so it is the first one's.
+func (b *backlog[T]) oldest() (since time.Duration, ok bool) {
+	if _, m, ok := b.first(); ok {
+		return m.since, true
+	}
+	return 0, false
 }
 
 // tell yields the changes of key, and reports whether yield did every time.

@@ -1,5 +1,7 @@
 package informer
 
+import "time"
+
 // logSegment is the most changes in one piece of the log.
 const logSegment = 256
 
@@ -9,7 +11,8 @@ const logSegment = 256
 // written for good. Segments that every cursor has passed are garbage.
 type segment[T Object] struct {
 	changes []Change[T]
-	next    *segment[T] // set when changes is complete
+	at      time.Duration // when the batch came, in the fan-out's time
+	next    *segment[T]   // set when changes is complete
 }
 
 // cursor is a position in the log: it stands before change number pos, at the
@@ -25,10 +28,10 @@ type cursor[T Object] struct {
 // newLog returns the cursor of the writer of an empty log: its end.
 func newLog[T Object]() cursor[T] { return cursor[T]{seg: new(segment[T])} }
 
-// append writes the next change. It is for the cursor of the writer only, which
+// append writes the next change, which came at that time. It is for the cursor of the writer only, which
 // stands behind the changes of a segment until seal ends that.
-func (c *cursor[T]) append(change Change[T]) {
-	c.seg.changes = append(c.seg.changes, change)
+func (c *cursor[T]) append(change Change[T], at time.Duration) {
+	c.seg.changes, c.seg.at = append(c.seg.changes, change), at
 	c.pos++
 	if len(c.seg.changes) == logSegment {
 		c.seal()
@@ -44,10 +47,10 @@ func (c *cursor[T]) seal() {
 }
 
 // read passes the next segment, of which c was told, and returns its changes,
-// at least one. They must not be written to.
-func (c *cursor[T]) read() []Change[T] {
-	run := c.seg.changes
+// at least one, and when they came. They must not be written to.
+func (c *cursor[T]) read() (run []Change[T], at time.Duration) {
+	run, at = c.seg.changes, c.seg.at
 	c.pos += uint64(len(run))
 	c.seg = c.seg.next
-	return run
+	return run, at
 }

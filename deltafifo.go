@@ -28,7 +28,9 @@ import (
 //	Deleted, Added            Deleted, Added   Deleted, Added    Deleted           –
 //
 // A state that came from a list is Replaced, whether the object is new or not.
-// A state of the same UID and version as the known one makes no delta.
+// A state of the same UID and version as the known one makes no delta. A bad
+// object (EventBad) makes none either, but one of another UID deletes what was
+// there under its key.
 //
 // Producer methods may be called from several goroutines, but a list, from
 // EventBegin to EventEnd, must come from one. There is one consumer: Pop and
@@ -304,6 +306,9 @@ func (f *DeltaFIFO[T]) settle(list *staging[T], later *line[pending[T]], resync 
 		if p.typ != 0 {
 			c.put(p.live, p.typ)
 		}
+		if p.bad != "" {
+			c.turnBad(p.bad)
+		}
 		c.listed = p.listed
 	}
 	if !resync {
@@ -331,6 +336,9 @@ func (f *DeltaFIFO[T]) stageLocked(ev Event[T]) error {
 	case EventBookmark:
 		return errors.New("informer: DeltaFIFO: a bookmark inside a list")
 	case EventDeleted:
+		// Nothing is kept of what the consumer cannot get, or a list in which
+		// names come and go would grow with time.
+		ev.Exact = ev.Exact && (f.queue.has(ev.Key) || f.mayHaveLocked(ev.Key))
 		f.listing.remove(ev)
 	case EventAdded:
 		if f.listing.items.has(ev.Key) {
@@ -396,6 +404,8 @@ func (f *DeltaFIFO[T]) changeLocked(ev Event[T]) {
 		f.queue.enter(ev.Key).put(ev.Object, Updated)
 	case EventDeleted:
 		f.removeLocked(ev)
+	case EventBad:
+		f.turnBadLocked(ev)
 	}
 	if ev.Version != "" && !older(ev.Version, f.version) {
 		f.version = ev.Version
@@ -414,6 +424,21 @@ func (f *DeltaFIFO[T]) removeLocked(ev Event[T]) {
 		return
 	}
 	f.queue.enter(ev.Key).remove(ev.Object, ev.Exact)
+}
+
+// turnBadLocked takes a bad state of an object. It matters only if it is another
+// object than the consumer has, or was to get. The caller holds mu.
+func (f *DeltaFIFO[T]) turnBadLocked(ev Event[T]) {
+	p := f.queue.find(ev.Key)
+	switch has := f.mayHaveLocked(ev.Key); {
+	case p == nil && has && f.hasStore && ev.UID != "":
+		f.queue.enter(ev.Key).turnBad(ev.UID)
+	case p == nil:
+	case !has && p.typ != 0 && !sameUID(p.live.GetUID(), ev.UID):
+		f.queue.leave(ev.Key)
+	default:
+		p.turnBad(ev.UID)
+	}
 }
 
 // mayHaveLocked reports whether the consumer has an object under k, or may

@@ -79,6 +79,7 @@ type fifoModel struct {
 	store  *informer.Indexer[*fifoObject]
 	told   map[string]*fifoObject // what the consumer has once it has taken all
 	list   map[string]*fifoObject // what the list that is coming has told; nil: no list
+	bads   map[string]bool        // the names that this list has called bad
 	at     string                 // the version told
 	all    bool                   // the consumer takes everything at once
 	events int
@@ -111,7 +112,7 @@ func (m *fifoModel) apply(ev informer.Event[*fifoObject]) {
 func (m *fifoModel) watch() {
 	for range rapid.IntRange(1, 4).Draw(m.T, "n") {
 		name := m.name()
-		switch rapid.IntRange(0, 5).Draw(m.T, "what") {
+		switch rapid.IntRange(0, 6).Draw(m.T, "what") {
 		case 0:
 			if ev, ok := m.server.delete(name); ok {
 				m.apply(ev)
@@ -130,9 +131,30 @@ func (m *fifoModel) watch() {
 			if m.list == nil {
 				m.apply(informer.Event[*fifoObject]{Type: informer.EventBookmark, Version: m.server.next()})
 			}
+		case 4: // the object, or a new one of that name, turns bad
+			if rapid.Bool().Draw(m.T, "recreated") {
+				m.server.delete(name)
+			}
+			m.bad(m.server.write(name))
 		default:
 			m.apply(m.server.write(name))
 		}
+	}
+}
+
+// bad tells that what ev is about is in a bad state: who has a good one of the
+// same object keeps it, another object is gone.
+func (m *fifoModel) bad(ev informer.Event[*fifoObject]) {
+	m.apply(informer.Event[*fifoObject]{Type: informer.EventBad, Key: ev.Key, UID: ev.UID, Version: ev.Version})
+	name, told := ev.Key.Name, m.told
+	if m.list != nil {
+		told, m.bads[name] = m.list, true
+		if was, ok := m.told[name]; ok && was.uid == string(ev.UID) && told[name] == nil {
+			told[name] = was
+		}
+	}
+	if was, ok := told[name]; ok && was.uid != string(ev.UID) {
+		delete(told, name)
 	}
 }
 
@@ -153,11 +175,11 @@ func (m *fifoModel) miss() {
 func (m *fifoModel) relist() {
 	for aborted := true; aborted; {
 		m.miss()
-		m.list = map[string]*fifoObject{}
+		m.list, m.bads = map[string]*fifoObject{}, map[string]bool{}
 		m.apply(informer.Event[*fifoObject]{Type: informer.EventBegin})
 		for _, name := range slices.Sorted(maps.Keys(m.server.objects)) {
 			obj, ok := m.server.objects[name]
-			if _, seen := m.list[name]; !ok || seen {
+			if _, seen := m.list[name]; !ok || seen || m.bads[name] {
 				continue
 			}
 			m.item(obj)

@@ -23,7 +23,8 @@ const (
 	// the source any more.
 	EventDeleted
 	// EventBad says that the object exists, but in a state that cannot be used:
-	// who has an older state of it keeps that. It comes with an *[ObjectError].
+	// who has an older state of it keeps that, and drops an object of another
+	// UID. It comes with an *[ObjectError].
 	EventBad
 	// EventBookmark says that everything up to Version has been told.
 	EventBookmark

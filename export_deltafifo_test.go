@@ -32,7 +32,7 @@ func ValidateFIFO[T Object](t interface{ Fatalf(string, ...any) }, f *DeltaFIFO[
 	for _, l := range lines {
 		validateLine(t, l)
 		for k, p := range l.all {
-			if p.typ == 0 && !p.hasGone {
+			if p.typ == 0 && !p.hasGone && p.bad == "" || p.bad != "" && (p.typ != 0 || p.hasGone) {
 				t.Fatalf("%v is pending without anything to say", k)
 			}
 		}
@@ -61,7 +61,7 @@ func validateLine[E any](t interface{ Fatalf(string, ...any) }, l *line[E]) {
 	if taken != len(l.at) {
 		t.Fatalf("%d places are taken, and %d keys filed", taken, len(l.at))
 	}
-	if len(l.places) > roomyLine && len(l.places) > 2*taken+1 {
+	if len(l.places) > roomyLine && tooLong(len(l.places), taken+1) {
 		t.Fatalf("%d places for %d entries", len(l.places), taken)
 	}
 }

@@ -1,6 +1,9 @@
 package informer
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // fanOut hands each batch to the store, and the changes that it makes to all
 // handlers, through one log. The writer is one goroutine.
@@ -8,7 +11,12 @@ import "slices"
 // Lock order: store.mu, then follower.mu.
 type fanOut[T Object] struct {
 	store *Indexer[T]
-	log   cursor[T] // of the writer: its end, unpublished changes included
+	began time.Time
+
+	// Of the writer.
+
+	log cursor[T]     // the end of the log, unpublished changes included
+	at  time.Duration // when the batch came that is being applied
 
 	// These are guarded by store.mu, as they change together with the state:
 	// a handler that joins gets a state and the position that belongs to it.
@@ -19,20 +27,31 @@ type fanOut[T Object] struct {
 	epoch     int            // how often the server's version went backwards
 	moved     chan struct{}  // closed with the next state; nil: nobody waits
 
+	observe func(*state[T]) // of tests: sees every state; nil: nobody does
+
 	synced chan struct{} // closed with the first state that holds a whole list
 }
 
 func newFanOut[T Object](store *Indexer[T]) *fanOut[T] {
 	log := newLog[T]()
-	return &fanOut[T]{store: store, log: log, published: log, synced: make(chan struct{})}
+	return &fanOut[T]{
+		store: store, began: time.Now(), log: log, published: log,
+		synced: make(chan struct{}),
+	}
 }
+
+// now is the time that the ages of changes are told by.
+func (f *fanOut[T]) now() time.Duration { return time.Since(f.began) }
 
 // apply brings the store to the state after b, and wakes those who are to know.
 func (f *fanOut[T]) apply(b Batch[T]) {
 	var followers []*follower[T]
 	var objects int
 	var listed bool
-	f.store.apply(b, f.log.append, func(s *state[T]) {
+	if len(b.Deltas) > 0 {
+		f.at = f.now() // once a batch, as it costs more than a change does
+	}
+	f.store.apply(b, f.record, func(s *state[T]) {
 		followers, objects, listed = f.followers, s.len(), s.listed
 		f.publishLocked(s, b.Rewound)
 	})
@@ -40,6 +59,9 @@ func (f *fanOut[T]) apply(b Batch[T]) {
 		h.notify(f.log.pos, objects, listed)
 	}
 }
+
+// record appends a change to the log.
+func (f *fanOut[T]) record(c Change[T]) { f.log.append(c, f.at) }
 
 // publishLocked notes what belongs to s, the new state. The caller holds
 // store.mu.
@@ -56,6 +78,9 @@ func (f *fanOut[T]) publishLocked(s *state[T], rewound bool) {
 	if f.moved != nil {
 		close(f.moved)
 		f.moved = nil
+	}
+	if f.observe != nil {
+		f.observe(s)
 	}
 }
 

@@ -250,7 +250,7 @@ func (r *fanoutRig) handlerStep(s fanoutStep) {
 func (r *fanoutRig) checkOpen() {
 	for _, f := range r.folders {
 		want := r.source.state()
-		n, busy := f.reg.Load().Backlog()
+		n, age := f.reg.Load().Backlog()
 		switch {
 		case f.over.Load(), !r.synced():
 			want = nil
@@ -260,8 +260,8 @@ func (r *fanoutRig) checkOpen() {
 			if n > max(1024, 14)+300 {
 				r.errs = append(r.errs, fmt.Errorf("%s has a backlog of %d", f.name, n))
 			}
-		case n != 0 || busy != 0:
-			r.errs = append(r.errs, fmt.Errorf("%s is idle with a backlog of %d for %v", f.name, n, busy))
+		case n != 0 || age != 0:
+			r.errs = append(r.errs, fmt.Errorf("%s is idle with a backlog of %d for %v", f.name, n, age))
 		}
 		if want != nil && r.inf.Status().State != informer.StateWatching {
 			want = nil // a list is on its way

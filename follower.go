@@ -34,15 +34,15 @@ type follower[T Object] struct {
 	joined Reader[T] // the state that the handler is told of first
 	resync resync
 
-	left atomic.Int64 // calls that were taken, and have not returned
+	left  atomic.Int64 // calls that were taken, and have not returned
+	since atomic.Int64 // when the first of those came, in the fan-out's time
 
 	mu sync.Mutex // guards the fields below
 
 	at      cursor[T]
 	end     uint64
 	backlog backlog[T]
-	upTo    uint64    // where the calls that were taken last lead to
-	busy    time.Time // since when there is something to do; zero: idle
+	upTo    uint64 // where the calls that were taken last lead to
 
 	listed   bool   // the cache is synced: initial changes are those before syncAt
 	syncAt   uint64 // position in the log
@@ -99,16 +99,19 @@ func (h *follower[T]) run() {
 func (h *follower[T]) takeLocked() (run []Change[T], missed backlog[T]) {
 	if h.backlog.len() == 0 && h.at.pos == h.end {
 		h.upTo = h.end
-		h.busy = time.Time{}
 	}
 	if h.listed && !h.isSynced && h.upTo >= h.syncAt {
 		h.isSynced = true
 		close(h.synced)
 	}
+	var since time.Duration
 	if missed, h.backlog = h.backlog, missed; missed.len() == 0 && h.at.pos < h.end {
-		run = h.at.read()
+		run, since = h.at.read()
+	} else {
+		since, _ = missed.oldest()
 	}
 	h.upTo = h.at.pos
+	h.since.Store(int64(since))
 	h.left.Store(int64(len(run) + missed.len()))
 	return run, missed
 }
@@ -125,6 +128,7 @@ func (h *follower[T]) callRun(run []Change[T]) {
 // callBacklog makes the calls for what was missed, and lets go of each entry.
 func (h *follower[T]) callBacklog(rest backlog[T]) {
 	for key, m := range rest.all {
+		h.since.Store(int64(m.since))
 		if !m.tell(key, h.call) {
 			return
 		}
@@ -167,9 +171,7 @@ func (h *follower[T]) callResync() {
 // The caller holds mu.
 func (h *follower[T]) expectLocked(n int) {
 	h.left.Store(int64(n))
-	if n > 0 && h.busy.IsZero() {
-		h.busy = time.Now()
-	}
+	h.since.Store(int64(h.fan.now()))
 }
 
 // call calls the handler, unless it is removed. It reports whether there may be
@@ -215,9 +217,6 @@ func (h *follower[T]) notify(end uint64, objects int, listed bool) {
 	if listed && !h.listed {
 		h.listed, h.syncAt = true, end
 	}
-	if h.end < end && h.busy.IsZero() {
-		h.busy = time.Now()
-	}
 	h.end = end
 	if h.backlog.len() > 0 || end-h.at.pos > uint64(max(h.opts.Backlog, objects)) {
 		h.coalesceLocked()
@@ -229,9 +228,9 @@ func (h *follower[T]) notify(end uint64, objects int, listed bool) {
 // mu.
 func (h *follower[T]) coalesceLocked() {
 	for h.at.pos < h.end {
-		run := h.at.read()
+		run, at := h.at.read()
 		for i := range run {
-			h.backlog.record(&run[i])
+			h.backlog.record(&run[i], at)
 		}
 	}
 }
@@ -262,21 +261,30 @@ func (h *follower[T]) finish() {
 	h.forget()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.at, h.backlog, h.busy = cursor[T]{pos: h.end}, backlog[T]{}, time.Time{}
+	h.at, h.backlog = cursor[T]{pos: h.end}, backlog[T]{}
 	h.joined = Reader[T]{}
 	h.left.Store(0)
 	close(h.done)
 }
 
-// depth is how many changes wait, or are being called for, and for how long
-// there were some.
-func (h *follower[T]) depth() (changes int, busy time.Duration) {
+// depth is how many changes wait, or are being called for, and how old the
+// oldest of them is: changes come from the log or the backlog in the order in
+// which they came there.
+func (h *follower[T]) depth() (changes int, age time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.busy.IsZero() {
-		busy = time.Since(h.busy)
+	left, logged := int(h.left.Load()), int(h.end-h.at.pos)
+	since, waits := h.backlog.oldest()
+	switch {
+	case left > 0:
+		since = time.Duration(h.since.Load())
+	case waits:
+	case logged > 0:
+		since = h.at.seg.at
+	default:
+		return 0, 0
 	}
-	return int(h.left.Load()) + int(h.end-h.at.pos) + h.backlog.len(), busy
+	return left + logged + h.backlog.len(), h.fan.now() - since
 }
 
 // registration returns what the user gets.

@@ -78,8 +78,8 @@ func TestRegistrationBacklogOfRepeatedObjects(t *testing.T) {
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		for _, reg := range []*informer.Registration{initial, repeated} {
-			if n, busy := reg.Backlog(); n != 3 || busy < 9*time.Second {
-				t.Errorf("Backlog() = %d for %v, want 3 for 9s or 10s", n, busy)
+			if n, age := reg.Backlog(); n != 3 || age < 9*time.Second {
+				t.Errorf("Backlog() = %d for %v, want 3 for 9s or 10s", n, age)
 			}
 		}
 		gate <- struct{}{}

@@ -169,6 +169,8 @@ func (r *Registration) Remove() { r.remove() }
 func (r *Registration) Done() <-chan struct{} { return r.done }
 
 // Backlog returns how many calls the handler has yet to return from, coalesced
-// where it is far behind, and for how long there have been any: no change waits
-// longer. Both are zero while the handler is idle.
-func (r *Registration) Backlog() (changes int, busy time.Duration) { return r.depth() }
+// where it is far behind, and the age of the oldest change among them: how long
+// ago the cache began to apply it, of an initial call when the handler was
+// added. Where changes were coalesced it is the age of the first. Both are zero
+// while the handler is idle.
+func (r *Registration) Backlog() (changes int, age time.Duration) { return r.depth() }

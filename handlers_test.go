@@ -291,8 +291,8 @@ func TestHandlerStuck(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if n, busy := reg.Backlog(); n > 1024+2 || busy != 0 {
-			t.Errorf("Backlog() = %d for %v", n, busy)
+		if n, age := reg.Backlog(); n > 1024+2 || age != 0 {
+			t.Errorf("Backlog() = %d for %v", n, age)
 		}
 		close(gate)
 		synctest.Wait()
@@ -389,16 +389,16 @@ func TestHandlerBacklog(t *testing.T) {
 					synctest.Wait()
 				}
 				<-time.After(time.Second)
-				if n, busy := reg.Backlog(); n != test.depth || busy != time.Second {
-					t.Errorf("Backlog() = %d for %v, want %d for 1s", n, busy, test.depth)
+				if n, age := reg.Backlog(); n != test.depth || age != time.Second {
+					t.Errorf("Backlog() = %d for %v, want %d for 1s", n, age, test.depth)
 				}
 				close(gate)
 				synctest.Wait()
 				if got := log.take(); got != test.want {
 					t.Errorf("the handler was told\n%s\nwant\n%s", got, test.want)
 				}
-				if n, busy := reg.Backlog(); n != 0 || busy != 0 {
-					t.Errorf("Backlog() of an idle handler = %d for %v", n, busy)
+				if n, age := reg.Backlog(); n != 0 || age != 0 {
+					t.Errorf("Backlog() of an idle handler = %d for %v", n, age)
 				}
 			})
 		})
@@ -579,8 +579,8 @@ func TestHandlerRemove(t *testing.T) {
 		if n := informer.Followers(inf.Informer); n != 0 {
 			t.Errorf("%d removed handlers are still told", n)
 		}
-		if n, busy := stuck.Backlog(); n != 0 || busy != 0 {
-			t.Errorf("a handler that is done has a backlog of %d for %v", n, busy)
+		if n, age := stuck.Backlog(); n != 0 || age != 0 {
+			t.Errorf("a handler that is done has a backlog of %d for %v", n, age)
 		}
 	})
 }

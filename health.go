@@ -31,7 +31,7 @@ type health struct {
 
 // badObjects holds the objects that are there but cannot be used.
 type badObjects struct {
-	byKey map[Key]badObject
+	byKey burstMap[Key, badObject]
 	list  uint64 // number of the list that runs, or ran last
 }
 
@@ -145,7 +145,7 @@ func (h *health) read() Status {
 	h.mu.Lock()
 	s := h.status
 	quiet := !h.open.IsZero() && time.Since(h.open) >= quietSettled
-	for _, o := range h.bad.byKey {
+	for _, o := range h.bad.byKey.entries {
 		s.Bad = append(s.Bad, o.err)
 	}
 	h.mu.Unlock()
@@ -173,9 +173,9 @@ func (h *health) endList(version string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.status.Version = version
-	for key, o := range h.bad.byKey {
+	for key, o := range h.bad.byKey.entries {
 		if o.list != h.bad.list {
-			delete(h.bad.byKey, key)
+			h.bad.byKey.remove(key)
 		}
 	}
 }
@@ -190,12 +190,9 @@ func (h *health) skip(key Key, o badObject) bool {
 	if key.Name == "" {
 		return true
 	}
-	if h.bad.byKey == nil {
-		h.bad.byKey = make(map[Key]badObject)
-	}
 	o.list = h.bad.list
-	was, known := h.bad.byKey[key]
-	h.bad.byKey[key] = o
+	was, known := h.bad.byKey.entries[key]
+	h.bad.byKey.put(key, o)
 	return !known || was.version != o.version || was.uid != o.uid || was.err.Error() != o.err.Error()
 }
 
@@ -207,13 +204,13 @@ func (h *health) repair(t EventType, key Key, listing bool) {
 	if listing && t != EventDeleted {
 		h.status.Objects++
 	}
-	o, known := h.bad.byKey[key]
+	o, known := h.bad.byKey.entries[key]
 	switch {
 	case !known:
 	case listing:
 		o.list = 0
-		h.bad.byKey[key] = o
+		h.bad.byKey.put(key, o)
 	default:
-		delete(h.bad.byKey, key)
+		h.bad.byKey.remove(key)
 	}
 }

@@ -52,6 +52,9 @@ const (
 	// stride is how many keys of a larger batch are worked at a time, which
 	// keeps the buffers small.
 	stride = 512
+	// maxChangesKept is the room of the writer's buffer that is kept from one
+	// batch to the next.
+	maxChangesKept = 2 * maxInPlace
 )
 
 // IndexerOptions tunes an [Indexer]. The zero value is ready to use.
@@ -231,6 +234,9 @@ func (x *Indexer[T]) work(b Batch[T], step int, emit func(Change[T]), then func(
 	s.listed = s.listed || b.Replaced
 	x.end(s, then)
 	finished = true
+	if cap(x.changes) > maxChangesKept {
+		x.changes = nil
+	}
 }
 
 // begin returns the state that the next batch is written to; end makes it the

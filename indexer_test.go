@@ -300,13 +300,9 @@ func TestIndexerKeepsNoText(t *testing.T) {
 
 // heldBy returns what build returns, and how many bytes of the heap that holds.
 func heldBy[V any](build func() V) (V, int64) {
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	before := heap()
 	v := build()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	return v, int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	return v, heap() - before
 }
 
 // TestIndexerAllocations: an update that moves nothing makes no garbage while

@@ -37,10 +37,10 @@ type Informer[T Object] struct {
 
 	mu       sync.Mutex // guards the fields below
 	life     lifecycle
-	stop     context.CancelFunc        // of Run, while running
-	err      error                     // why Run ends, if not because of its context
-	handlers map[*follower[T]]struct{} // those that have not ended
-	names    int                       // handlers ever, for their names
+	stop     context.CancelFunc               // of Run, while running
+	err      error                            // why Run ends, if not because of its context
+	handlers burstMap[*follower[T], struct{}] // those that have not ended
+	names    int                              // handlers ever, for their names
 }
 
 // lifecycle is where an Informer stands. It only goes forward.
@@ -56,7 +56,7 @@ const (
 // It returns an error if source is nil or was made from a nil client, or if the
 // options are wrong, naming each mistake.
 func New[T Object](source ListerWatcher[T], opts Options) (*Informer[T], error) {
-	inf := &Informer[T]{ended: make(chan struct{}), handlers: make(map[*follower[T]]struct{})}
+	inf := &Informer[T]{ended: make(chan struct{})}
 	opts, err := opts.withDefaults(typeName[T]())
 	if err != nil {
 		return nil, err
@@ -99,7 +99,9 @@ func (inf *Informer[T]) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	tasks = append(tasks, inf.finish()...)
-	late := inf.await(context.WithoutCancel(ctx), tasks)
+	ctx = context.WithoutCancel(ctx)
+	late := inf.await(ctx, tasks)
+	inf.reflector.log.end(ctx)
 	return errors.Join(inf.fatal(), late)
 }
 
@@ -114,7 +116,7 @@ func (inf *Informer[T]) begin(stop context.CancelFunc) error {
 		return inf.errorf("%w", ErrStopped)
 	}
 	inf.life, inf.stop = inRun, stop
-	for h := range inf.handlers {
+	for h := range inf.handlers.entries {
 		h.start()
 	}
 	return nil
@@ -165,8 +167,8 @@ func (inf *Informer[T]) fatal() error {
 func (inf *Informer[T]) finish() (tasks []task) {
 	inf.mu.Lock()
 	inf.life = afterRun
-	handlers := inf.handlers
-	inf.handlers = nil
+	handlers := inf.handlers.entries
+	inf.handlers = burstMap[*follower[T], struct{}]{}
 	inf.mu.Unlock()
 	close(inf.ended)
 	for h := range handlers {
@@ -262,7 +264,7 @@ func (inf *Informer[T]) AddHandler(handler Handler[T], opts HandlerOptions) (*Re
 	h.report = func(err error) { inf.fail(opts.Name, err) }
 	h.forget = func() { inf.forget(h) }
 	inf.fan.join(h)
-	inf.handlers[h] = struct{}{}
+	inf.handlers.put(h, struct{}{})
 	if inf.life == inRun {
 		h.start()
 	}
@@ -273,7 +275,7 @@ func (inf *Informer[T]) AddHandler(handler Handler[T], opts HandlerOptions) (*Re
 func (inf *Informer[T]) forget(h *follower[T]) {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	delete(inf.handlers, h)
+	inf.handlers.remove(h)
 }
 
 // fail reports a failure of one object, and ends Run if OnFailure wants it.

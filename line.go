@@ -7,9 +7,8 @@ package informer
 //	places  [ hole | hole | b | hole | d | e ]
 //	                        ▲ head          at = {b: 2, d: 4, e: 5}
 //
-// A key that leaves from the middle leaves a hole; a line of which more than
-// half is holes is closed up, so that it is never longer than twice what it
-// holds.
+// A key that leaves from the middle leaves a hole; a line of which more than a
+// third is holes is closed up.
 type line[E any] struct {
 	at     map[Key]int // the place of each key
 	places []place[E]
@@ -24,7 +23,7 @@ type place[E any] struct {
 
 // roomyLine is the capacity up to which an emptied line keeps its memory, and
 // the number of places below which holes do not matter.
-const roomyLine = 1024
+const roomyLine = 64
 
 func (l *line[E]) len() int { return len(l.at) }
 
@@ -63,10 +62,13 @@ func (l *line[E]) leave(k Key) {
 	switch {
 	case len(l.at) == 0:
 		l.reset()
-	case len(l.places) > roomyLine && len(l.places) > 2*len(l.at):
+	case len(l.places) > roomyLine && tooLong(len(l.places), len(l.at)):
 		l.closeUp()
 	}
 }
+
+// tooLong reports that a line has too many places for what it holds.
+func tooLong(places, held int) bool { return 2*places > 3*held }
 
 // closeUp makes a line without holes, in memory of its own size.
 func (l *line[E]) closeUp() {

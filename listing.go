@@ -19,7 +19,7 @@ func (r *Reflector[T]) list(ctx context.Context, at *listing) result {
 	defer dog.stop()
 	dog.neverSilent(listSilence)
 
-	for ev, err := range r.events(r.source.List(dog.ctx, r.listOptions(at))) {
+	for ev, err := range r.events(ctx, r.source.List(dog.ctx, r.listOptions(at))) {
 		dog.hold()
 		if err == nil {
 			err = r.listed(at, ev)
@@ -106,7 +106,7 @@ func (r *Reflector[T]) probe(ctx context.Context, at *probing) result {
 	opts.ResourceVersion = at.version
 	opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	recent := list{reached: at.version, recent: true}
-	for ev, err := range r.events(r.source.List(dog.ctx, opts)) {
+	for ev, err := range r.events(ctx, r.source.List(dog.ctx, opts)) {
 		switch {
 		case err != nil && (expired(err) || refuses(err)):
 			return result{next: r.listAgain(recent), op: opList, err: err}

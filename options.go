@@ -30,7 +30,9 @@ type Options struct {
 	LabelSelector string
 
 	// Logger gets one line for each change of state and each failure of one
-	// object, and at most ten an hour; it tells of how many it does not.
+	// object, and at most ten an hour. Those that are left out are counted: the
+	// next line tells how many they are, or else one an hour later, at the next
+	// event or the end of a watch, and at the end of Run.
 	//
 	// Default: no logs.
 	Logger *slog.Logger

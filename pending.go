@@ -12,6 +12,11 @@ type pending[T Object] struct {
 	hasGone bool      // a deletion came, before live
 	exact   bool      // gone is the final state of the object
 	listed  bool      // a list said the last word
+
+	// bad is the UID of an object that is there now but cannot be used. Of that
+	// object the consumer keeps what it has, and drops any other. It is empty if
+	// live or gone says what there is.
+	bad types.UID
 }
 
 // put says that obj is there now.
@@ -30,7 +35,19 @@ func (p *pending[T]) put(obj T, typ DeltaType) {
 	case p.typ == Added || typ == Sync:
 		typ = p.typ
 	}
-	p.live, p.typ, p.listed = obj, typ, typ == Replaced
+	p.live, p.typ, p.listed, p.bad = obj, typ, typ == Replaced, ""
+}
+
+// turnBad says that what is there now is the object of that UID, in a state that
+// cannot be used. Where another one was, that is gone, and its end was not told.
+func (p *pending[T]) turnBad(uid types.UID) {
+	switch {
+	case p.typ == 0 && !p.hasGone:
+		p.bad, p.listed = uid, false
+	case p.typ != 0 && !sameUID(p.live.GetUID(), uid):
+		var none T
+		p.remove(none, false)
+	}
 }
 
 // remove says that the object is gone; last is its final state, if exact.
@@ -42,7 +59,7 @@ func (p *pending[T]) remove(last T, exact bool) {
 		}
 	}
 	var zero T
-	p.live, p.typ, p.listed = zero, 0, false
+	p.live, p.typ, p.listed, p.bad = zero, 0, false, ""
 }
 
 // alone returns the deltas for a consumer of whom nothing is known.
@@ -65,6 +82,7 @@ func (p *pending[T]) over(k Key, old T, has bool) Deltas[T] {
 	case !has && p.typ != 0 && p.typ != Sync:
 		d.add(Delta[T]{Type: orReplaced(Added, p.typ), Object: p.live})
 	case !has:
+	case p.typ == 0 && !p.hasGone && sameUID(old.GetUID(), p.bad):
 	case p.typ == 0:
 		d.add(p.deletionOf(old))
 	case !sameUID(old.GetUID(), p.live.GetUID()):

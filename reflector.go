@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -69,7 +70,7 @@ func NewReflector[T Object](source ListerWatcher[T], apply func(Event[T]) error,
 		opts:    opts,
 		health:  health{status: Status{State: StateIdle}},
 		log:     sparseLog{logger: opts.Logger, name: opts.Name},
-		backoff: backoff{min: opts.MinBackoff, max: opts.MaxBackoff},
+		backoff: backoff{min: opts.MinBackoff, max: opts.MaxBackoff, random: rand.N[time.Duration]},
 	}, nil
 }
 
@@ -89,6 +90,7 @@ func (r *Reflector[T]) Run(ctx context.Context) (err error) {
 
 	at := r.listAgain(list{})
 	for ctx.Err() == nil {
+		r.log.sumUp(ctx, time.Now())
 		done := r.step(ctx, at)
 		if done.next == nil {
 			return r.fatal(ctx, done)
@@ -182,7 +184,7 @@ type received[T Object] struct {
 }
 
 // events ranges over a request, and turns errors of one object into events.
-func (r *Reflector[T]) events(request iter.Seq2[Event[T], error]) iter.Seq2[received[T], error] {
+func (r *Reflector[T]) events(ctx context.Context, request iter.Seq2[Event[T], error]) iter.Seq2[received[T], error] {
 	return func(yield func(received[T], error) bool) {
 		for ev, err := range request {
 			in := received[T]{Event: ev}
@@ -193,6 +195,7 @@ func (r *Reflector[T]) events(request iter.Seq2[Event[T], error]) iter.Seq2[rece
 			}
 			now := time.Now()
 			r.health.update(func(s *Status) { s.LastEvent = now })
+			r.log.sumUp(ctx, now)
 			if !yield(in.examined(), nil) {
 				return
 			}

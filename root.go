@@ -38,7 +38,7 @@ type move[K comparable] struct {
 }
 
 // Buffers that have room for more elements are given up after a batch.
-const maxMovesKept, maxKeysKept = 2 * maxMoves, 128
+const maxMovesKept, maxKeysKept = maxMoves / 2, 128
 
 func (r *root[K, T]) indexName() string { return r.of.name }
 

@@ -10,17 +10,22 @@ import (
 	"time"
 )
 
+// How many lines there may be in any logPeriod before a line of some kind is not
+// written. The last line of Run, and the sum at the very end, always are.
 const (
-	logLines     = 10 // allowed in each logPeriod
-	failureLines = 5  // after so many lines in it, none tells of a failure
-	logPeriod    = time.Hour
-	logText      = 256 // bytes of an error, at most
+	failureLines = 5
+	stateLines   = 8
+	stopLines    = stateLines + 1
+	logLines     = stateLines + 2 // in all
+
+	logPeriod = time.Hour
+	logText   = 256 // bytes of an error, at most
 )
 
 // A sparseLog writes a line for each change of state, and for each failure of
 // one object, up to a number in any hour. What is beyond that is counted, and
-// the next line tells how many there were. Failures leave room for changes of
-// state.
+// the next line tells how many there were; if none follows for an hour, one is
+// written for that. Failures leave room for changes of state.
 type sparseLog struct {
 	logger *slog.Logger
 	name   string
@@ -30,14 +35,19 @@ type sparseLog struct {
 	written    [logLines]time.Time // of the last lines, a ring
 	oldest     int                 // index in written
 	suppressed int
+	since      time.Time // of the first of those
 }
 
 // changed logs a change of state, because of err if that is not nil.
 func (l *sparseLog) changed(ctx context.Context, change stateChange, err error) {
-	if change == (stateChange{}) {
+	lines := stateLines
+	switch change.to {
+	case 0:
 		return
+	case StateStopped:
+		lines = stopLines
 	}
-	suppressed, ok := l.admit(logLines)
+	suppressed, ok := l.admit(lines)
 	if !ok {
 		return
 	}
@@ -65,15 +75,55 @@ func (l *sparseLog) failed(op string, err error) {
 	}
 }
 
+// sumUp tells how many lines were not written, if that has been due for an hour
+// at the time now. Run calls it whenever it is awake.
+func (l *sparseLog) sumUp(ctx context.Context, now time.Time) {
+	l.mu.Lock()
+	suppressed, ok := 0, false
+	if l.suppressed > 0 && now.Sub(l.since) >= logPeriod {
+		suppressed, ok = l.admitLocked(now, stateLines)
+	}
+	l.mu.Unlock()
+	if ok {
+		l.sum(ctx, suppressed)
+	}
+}
+
+// end tells, at the end of Run, how many lines were not written.
+func (l *sparseLog) end(ctx context.Context) {
+	l.mu.Lock()
+	suppressed := l.suppressed
+	l.suppressed = 0
+	l.mu.Unlock()
+	if suppressed > 0 {
+		l.sum(ctx, suppressed)
+	}
+}
+
+func (l *sparseLog) sum(ctx context.Context, suppressed int) {
+	l.logger.LogAttrs(ctx, slog.LevelInfo, "informer log", slog.String("name", l.name), slog.Int("suppressed", suppressed))
+}
+
 // admit reports whether a line may be written now, which is so if there were
 // fewer than that many in the last hour, and how many others were not.
 func (l *sparseLog) admit(lines int) (suppressed int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
+	suppressed, ok = l.admitLocked(now, lines)
+	if !ok {
+		if l.suppressed == 0 {
+			l.since = now
+		}
+		l.suppressed++
+	}
+	return suppressed, ok
+}
+
+// admitLocked is admit, but counts no line that it refuses. The caller holds mu.
+func (l *sparseLog) admitLocked(now time.Time, lines int) (suppressed int, ok bool) {
 	last := l.written[(l.oldest+logLines-lines)%logLines]
 	if !last.IsZero() && now.Sub(last) < logPeriod {
-		l.suppressed++
 		return 0, false
 	}
 	l.written[l.oldest] = now

@@ -15,8 +15,8 @@ type staging[T Object] struct {
 // item is an item of a list.
 type item[T Object] struct {
 	uid    types.UID
-	bad    bool // its state is unusable; object is an earlier one then
-	usable bool // there is an object
+	bad    bool // the list has no state of it that can be used
+	usable bool // there is an object; of a bad item, from before the list
 	object T
 }
 
@@ -25,8 +25,9 @@ type item[T Object] struct {
 func (s *staging[T]) put(ev Event[T], known Reader[T]) {
 	it := s.items.enter(ev.Key)
 	if ev.Type == EventBad {
-		same := sameUID(it.uid, ev.UID)
-		*it = item[T]{uid: ev.UID, bad: true, usable: it.usable && same, object: it.object}
+		if !it.usable || !sameUID(it.uid, ev.UID) {
+			*it = item[T]{uid: ev.UID, bad: true}
+		}
 		return
 	}
 	*it = item[T]{uid: ev.UID, usable: true, object: ev.Object}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,7 +52,7 @@ func (r *Reflector[T]) watch(ctx context.Context, at phase) result {
 	defer q.stop()
 
 	var err error
-	for ev, failure := range r.events(r.source.Watch(q.ctx, opts)) {
+	for ev, failure := range r.events(ctx, r.source.Watch(q.ctx, opts)) {
 		q.hold()
 		if err = failure; err == nil {
 			at, err = r.watched(ctx, q, at, ev)
@@ -77,7 +76,7 @@ func (r *Reflector[T]) watch(ctx context.Context, at phase) result {
 // newWatch returns the request for a phase, and its options. The time that it
 // asks for is random, or all watches that began together would end together.
 func (r *Reflector[T]) newWatch(ctx context.Context, at phase) (*watchRequest, metav1.ListOptions) {
-	asked := (r.opts.WatchTimeout + rand.N(r.opts.WatchTimeout)).Truncate(time.Second)
+	asked := (r.opts.WatchTimeout + r.backoff.random(r.opts.WatchTimeout)).Truncate(time.Second)
 	q := &watchRequest{watchdog: newWatchdog(ctx), asked: asked}
 
 	opts := r.options()

@@ -19,7 +19,7 @@ const prompt = time.Second
 
 var (
 	errSilent = errors.New("nothing came")
-	errEnded  = errors.New("the sequence ended")
+	errNoMore = errors.New("the sequence ended")
 )
 
 // feed runs a sequence on a goroutine of its own, so that a source that hangs
@@ -107,7 +107,7 @@ func (f *feed[T]) next() (informer.Event[T], error) {
 		case err != nil:
 			return got.ev, err
 		case !more:
-			return got.ev, errEnded
+			return got.ev, errNoMore
 		}
 		if err := f.order(got); err != nil {
 			return got.ev, err

@@ -258,7 +258,7 @@ func (t *trial[T]) watchTimeout() error {
 	switch took := time.Since(began); {
 	case err == nil:
 		return fmt.Errorf("it told %s, though nothing was written", describe(ev))
-	case !errors.Is(err, errEnded):
+	case !errors.Is(err, errNoMore):
 		return err
 	case took < asked*time.Second/2:
 		return fmt.Errorf("it ended after %v, want %ds", took, asked)
@@ -284,7 +284,7 @@ func (t *trial[T]) watchBookmarks() error {
 	t.patience = t.rig.Timeout + asked*time.Second
 	ev, err := f.next()
 	switch {
-	case errors.Is(err, errEnded):
+	case errors.Is(err, errNoMore):
 		return errors.New("it ended without a bookmark")
 	case err != nil:
 		return err

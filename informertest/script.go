@@ -2,6 +2,7 @@ package informertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -123,6 +124,7 @@ func (c Call) String() string {
 type Script[T informer.Object] struct {
 	t    TB
 	make func(Object) T
+	next func(Call) string // the next line; nil: it is the first of lines
 
 	mu      sync.Mutex // guards everything below
 	lines   []*line    // not used up yet
@@ -138,10 +140,7 @@ type Script[T informer.Object] struct {
 // must keep key, UID and version. A line that makes no sense ends the test.
 func NewScript[T informer.Object](t TB, make func(Object) T, lines ...string) *Script[T] {
 	t.Helper()
-	s := &Script[T]{
-		t: t, make: make,
-		objects: map[informer.Key]Object{}, deleted: map[informer.Key]int{}, listed: map[informer.Key]bool{},
-	}
+	s := newScript(t, make)
 	for i, text := range lines {
 		parsed, err := parseLine(text)
 		if err != nil {
@@ -150,6 +149,25 @@ func NewScript[T informer.Object](t TB, make func(Object) T, lines ...string) *S
 		s.lines = append(s.lines, parsed)
 	}
 	return s
+}
+
+// NewScriptFunc returns a script whose next line is what next returns, which is
+// called as each request comes, on the goroutine of the request. So a model of a
+// server can write the script: it knows what is asked and when, and a line may
+// hold what is yet to happen, as in "watch sleep=5s a@11". A line that makes no
+// sense, or an empty one, fails the test as a request without a line does.
+func NewScriptFunc[T informer.Object](t TB, make func(Object) T, next func(Call) string) *Script[T] {
+	t.Helper()
+	s := newScript(t, make)
+	s.next = next
+	return s
+}
+
+func newScript[T informer.Object](t TB, make func(Object) T) *Script[T] {
+	return &Script[T]{
+		t: t, make: make,
+		objects: map[informer.Key]Object{}, deleted: map[informer.Key]int{}, listed: map[informer.Key]bool{},
+	}
 }
 
 // Calls returns the requests so far.
@@ -200,9 +218,16 @@ func (s *Script[T]) answer(ctx context.Context, kind string, opts metav1.ListOpt
 
 // take returns the line for a call.
 func (s *Script[T]) take(ctx context.Context, c Call) (*line, error) {
+	var l *line
+	var err error
+	if s.next != nil {
+		l, err = written(s.next(c), c)
+	}
 	s.mu.Lock()
 	s.calls = append(s.calls, c)
-	l, err := s.nextLocked(c)
+	if s.next == nil || s.failed {
+		l, err = s.nextLocked(c)
+	}
 	first := err != nil && !s.failed
 	s.failed = s.failed || err != nil
 	s.mu.Unlock()
@@ -213,6 +238,18 @@ func (s *Script[T]) take(ctx context.Context, c Call) (*line, error) {
 		<-ctx.Done() // else a caller that tries again would do so for ever
 	}
 	return l, err
+}
+
+// written returns the line that a function has written for a call.
+func written(text string, c Call) (*line, error) {
+	l, err := parseLine(text)
+	if err == nil && !l.fits(c) {
+		err = errors.New("it is for another")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("informertest: script: the line %q for the request %v: %w", text, c, err)
+	}
+	return l, nil
 }
 
 // nextLocked takes the next line, if it is for the call. The caller holds mu.

@@ -306,3 +306,43 @@ func TestScriptNonsense(t *testing.T) {
 		})
 	}
 }
+
+// A function writes the lines as the requests come; what it writes is checked
+// as any line.
+func TestScriptFunc(t *testing.T) {
+	var asked []string
+	next := func(c informertest.Call) string {
+		asked = append(asked, c.String())
+		return []string{"list 10 a", "watch a@11 expired", "watch", "now and then"}[len(asked)-1]
+	}
+	rec := &failures{T: t}
+	s := informertest.NewScriptFunc(rec, informertest.NewObject, next)
+	ctx, cancel := context.WithCancel(t.Context())
+	if got, want := told(s.List(ctx, metav1.ListOptions{})), "Added(a@10 uid-/a) End(10)"; got != want {
+		t.Errorf("the list yields %q, want %q", got, want)
+	}
+	opts := metav1.ListOptions{ResourceVersion: "10"}
+	if got, want := told(s.Watch(ctx, opts)), "Modified(a@11 uid-/a) error"; got != want {
+		t.Errorf("the watch yields %q, want %q", got, want)
+	}
+	if want := []string{"list", "watch?resourceVersion=10"}; !slices.Equal(asked, want) {
+		t.Errorf("the function was asked for %q, want %q", asked, want)
+	}
+	if len(rec.errors) > 0 || len(s.Left()) > 0 || len(s.Calls()) != 2 {
+		t.Errorf("errors %q, left %q, calls %v", rec.errors, s.Left(), s.Calls())
+	}
+	cancel()
+	if got := told(s.List(ctx, metav1.ListOptions{})); got != "error" || len(rec.errors) != 1 {
+		t.Errorf("a line for another request yields %q, errors %q", got, rec.errors)
+	}
+}
+
+func TestScriptFuncWithoutSense(t *testing.T) {
+	rec := &failures{T: t}
+	s := informertest.NewScriptFunc(rec, informertest.NewObject, func(informertest.Call) string { return "" })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := told(s.List(ctx, metav1.ListOptions{})); got != "error" || len(rec.errors) != 1 {
+		t.Errorf("an empty line yields %q, errors %q", got, rec.errors)
+	}
+}
