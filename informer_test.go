@@ -317,6 +317,13 @@ func TestInformerCancelReturns(t *testing.T) {
 			t.Errorf("Run returned %v after %v, want nil at once", err, time.Since(began))
 		}
 
+		early := run(t, source, informer.Options{})
+		began = time.Now()
+		early.stop() // before its goroutines have begun
+		if err := <-early.done; err != nil || time.Since(began) != 0 {
+			t.Errorf("Run returned %v after %v, want nil at once", err, time.Since(began))
+		}
+
 		stuck := run(t, source, informer.Options{Name: "things", Grace: 7 * time.Second})
 		stuck.handler(t, func(informer.Change[*fifoObject]) { <-time.After(time.Minute) }, informer.HandlerOptions{Name: "the stuck one"})
 		stuck.handler(t, func(informer.Change[*fifoObject]) { <-time.After(time.Minute) }, informer.HandlerOptions{Name: "another stuck one"})

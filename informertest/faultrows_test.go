@@ -107,7 +107,7 @@ func faultRows() []faultRow {
 		{fault: "stale", strikes: "the first list", does: "followed from there", plain: true, rules: list(rule{Version: "105"})},
 		{fault: "stale=always", strikes: "the list after an expiry", does: "listed at the most recent version", writes: staleAlways},
 		{fault: "reborn", strikes: "between two lists", does: "deleted and added", writes: reborn},
-		{fault: "reborn", strikes: "a watch", does: "deleted and added", plain: true, rules: watch(rule{Key: key("a")})},
+		{fault: "reborn", strikes: "a later watch", does: "deleted and added", plain: true, rules: []rule{{Fault: "gateway=30s", Verb: "watch", Times: 1}, {Verb: "watch", Times: 1, Key: key("a")}}},
 		{fault: "compacted", strikes: "a watch that is behind", does: "listed", writes: compacted},
 	}
 }
