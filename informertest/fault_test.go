@@ -443,8 +443,8 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// A server goes back to an earlier state: watches end, and versions are given
-// again.
+// A server goes back to an earlier state, as promise 11 has to cope with: watches
+// end, and versions are given again.
 func TestRestore(t *testing.T) {
 	inBubble(t, informertest.Options{}, func(t *testing.T, srv *informertest.Server) {
 		write(t, srv, configMap("a"), configMap("b", "v=1"))
