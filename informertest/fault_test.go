@@ -457,7 +457,11 @@ func TestRestore(t *testing.T) {
 		if err := srv.Restore(before); err != nil {
 			t.Fatal(err)
 		}
+		restored := time.Now()
 		w.want("closed")
+		if took := time.Since(restored); took > 0 {
+			t.Errorf("the watch has ended %v after the restore, want at once", took)
+		}
 		wantList(t, ask(t, srv, "GET", configMaps, ""), "a b", before)
 		if got := at(ask(t, srv, "GET", configMaps+"/b", "").body, "metadata", "labels", "v"); got != "1" {
 			t.Errorf("b has v = %v, want 1", got)
