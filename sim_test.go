@@ -221,7 +221,7 @@ func simulate(t *testing.T, h *simHistory, table *simTable) *simulation {
 // run runs the informer until everything is over, and checks the end.
 func (s *simulation) run(t *testing.T, source informer.ListerWatcher[simObj]) {
 	s.oracle = simOracle{sim: s}
-	opts := informer.Options{WatchTimeout: s.history.watchTimeout, PageSize: s.history.traits.paging}
+	opts := informer.Options{WatchTimeout: s.history.watchTimeout, PageSize: s.history.traits.paging, LabelSelector: "seen=true"}
 	inf, err := informer.New(source, opts)
 	if err != nil {
 		t.Fatal(err)
