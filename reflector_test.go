@@ -7,8 +7,8 @@ import (
 	"github.com/seed-99a027e8/informer"
 )
 
-// TestReflectorStream (promises 2, 4, 8, 10, 11 and 29) shows, for each thing
-// that a server may do, what is applied, what is asked for, and what is
+// TestReflectorStream (promises 2, 4, 8, 10, 11, 20 and 29) shows, for each
+// thing that a server may do, what is applied, what is asked for, and what is
 // reported.
 func TestReflectorStream(t *testing.T) {
 	tests := []struct {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -56,7 +57,8 @@ func TestSoak(t *testing.T) {
 			t.Fatalf("SOAK FAILED after %v: %s", s.age(), s.summary())
 		}
 	}
-	s.end()
+	summary := s.summary()
+	s.stop()
 	first, last := heaps[1], heaps[rounds-1]
 	growth := float64(last) / float64(first)
 	if growth > soakGrowth {
@@ -67,7 +69,7 @@ func TestSoak(t *testing.T) {
 		verdict = "SOAK FAILED"
 	}
 	t.Logf("%s after %v: heap %s, at the end %s (%.3f times); %s",
-		verdict, s.age(), megabytes(first), megabytes(last), growth, s.summary())
+		verdict, s.age(), megabytes(first), megabytes(last), growth, summary)
 }
 
 // soak is one run.
@@ -250,16 +252,9 @@ func (s *soak) compact(ctx context.Context) {
 // settle lets everything come to rest with all objects there, checks it, and
 // returns the size of the heap.
 func (s *soak) settle() uint64 {
-	inParallel(s.t, soakObjects, func(i int) error {
-		return wait.PollUntilContextTimeout(s.t.Context(), 100*time.Millisecond, time.Minute, true,
-			func(ctx context.Context) (bool, error) { return putMap(ctx, s.maps, i) == nil, nil })
-	})
-	list, err := s.maps.List(s.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	list := s.fill()
 	want := map[informer.Key]string{}
-	for _, m := range list.Items {
+	for _, m := range list {
 		want[informer.KeyOf(&m)] = string(m.UID) + " " + m.ResourceVersion
 	}
 	began := time.Now()
@@ -275,16 +270,38 @@ func (s *soak) settle() uint64 {
 		}
 		m.forget()
 	}
-	list, want = nil, nil
+	list, want = nil, nil // or they were part of the heap
 	s.t.Logf("at rest after %v", time.Since(began).Round(time.Millisecond))
 	s.report()
 	return heapSize()
 }
 
-// end stops all informers.
-func (s *soak) end() {
-	s.stop()
-	s.members = nil
+// fill makes the objects that are not there, and returns all of them.
+func (s *soak) fill() []corev1.ConfigMap {
+	var all []corev1.ConfigMap
+	err := wait.PollUntilContextTimeout(s.t.Context(), 100*time.Millisecond, 2*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			list, err := s.maps.List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return false, nil // the server may just have started
+			}
+			there := byKey(pointers(list.Items))
+			for i := range soakObjects {
+				if _, ok := there[informer.Key{Namespace: s.namespace, Name: mapName(i)}]; !ok && putMap(ctx, s.maps, i) != nil {
+					return false, nil
+				}
+			}
+			list, err = s.maps.List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return false, nil
+			}
+			all = list.Items
+			return len(all) >= soakObjects, nil
+		})
+	if err != nil {
+		s.t.Fatalf("fill: %v", err)
+	}
+	return all
 }
 
 // report prints a line of progress.

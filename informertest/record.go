@@ -27,7 +27,8 @@ type Request struct {
 	Status int
 	// Ended is when the answer was complete or was given up; zero before.
 	Ended time.Time
-	// Fault is what went wrong on purpose, if anything did.
+	// Fault is what has gone wrong on purpose, if anything has: of a stream that
+	// ended before its fault was due, it is empty.
 	Fault Fault
 }
 
