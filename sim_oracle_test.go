@@ -58,7 +58,7 @@ func (o *simOracle) published(p informer.Published[simObj]) {
 func simSame(a, b [simKeys]simObj) bool {
 	for key := range a {
 		x, y := a[key], b[key]
-		if x != y && (x == nil || y == nil || x.Value != y.Value || x.Version == y.Version) {
+		if x != y && (x == nil || y == nil || x.Value != y.Value || x.Version == y.Version && x.Version != "") {
 			return false
 		}
 	}

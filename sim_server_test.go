@@ -411,5 +411,5 @@ func TestSimulationServer(t *testing.T) {
 		_ = null.Close()
 	}(os.Stderr)
 	os.Stderr = null
-	simulateAll(t, simServerKinds(), simulateServer)
+	simulateAll(t, &simRecord{table: newSimTable(simServerKinds()), parts: 1}, simulateServer)
 }
