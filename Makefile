@@ -9,14 +9,14 @@ CHECKS = 1000
 # How long the soak runs.
 SOAK = 30m
 
-.PHONY: demo test lint unit models examples e2e mutate soak
+.PHONY: demo test lint unit models simulation examples e2e mutate soak
 
 # The main job: a controller at work for 15 seconds, on an embedded server.
 demo:
 	go run ./examples/controller -for 15s
 
 # Everything: style, tests with the race detector, examples, the real API server.
-test: lint unit models examples e2e
+test: lint unit models simulation examples e2e
 
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }
@@ -30,6 +30,13 @@ unit:
 
 models:
 	go test -timeout 10m -run 'Model|Weather' . ./informertest/... -rapid.checks=$(CHECKS) -rapid.steps=100
+
+# Whole informers: 10,000 histories of a scripted source in two parts, 1,000 with
+# the race detector, and 500 of a server. They print which faults struck when.
+simulation:
+	go test -timeout 10m -run 'Simulation$$' -v . -rapid.checks=5000
+	go test -race -timeout 10m -run 'Simulation$$' -v . -rapid.checks=500
+	go test -timeout 10m -run 'SimulationServer$$' -v . -rapid.checks=500
 
 # Each program is built, run, and its output checked.
 examples:
