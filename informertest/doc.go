@@ -30,6 +30,9 @@
 //	source := informertest.NewScript(t, informertest.NewObject,
 //		"list 10 a b", "watch a@11 expired", "list 20 b", "watch hang")
 //
+// [Conform] checks a source, yours too, for what any source must do. The server
+// and kube-apiserver pass it alike.
+//
 // What a [Server] leaves out: it has no admission, authentication, defaults or
 // validation beyond metadata, no managedFields, and it speaks JSON only.
 // Server-side apply and tables are refused. No controller runs, with one
