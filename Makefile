@@ -9,7 +9,7 @@ CHECKS = 1000
 # How long the soak runs.
 SOAK = 30m
 
-.PHONY: demo test lint unit models examples e2e soak
+.PHONY: demo test lint unit models examples e2e mutate soak
 
 # The main job: a controller at work for 15 seconds, on an embedded server.
 demo:
@@ -26,7 +26,7 @@ lint:
 	cd e2e && $(STATICCHECK) ./...
 
 unit:
-	go test -race -timeout 10m . ./informertest/...
+	go test -race -timeout 10m . ./informertest/... ./mutate
 
 models:
 	go test -timeout 10m -run 'Model|Weather' . ./informertest/... -rapid.checks=$(CHECKS) -rapid.steps=100
@@ -39,6 +39,11 @@ examples:
 # time.
 e2e:
 	cd e2e && go test -race -parallel 4 -timeout 30m ./...
+
+# Breaks the code in hundreds of ways, one at a time: for each, a test that names
+# the broken promise has to fail. See `go doc ./mutate`.
+mutate:
+	go run ./mutate
 
 # 20 informers on a server that is killed, restarted and compacted at random. Not
 # part of the tests: it takes SOAK, and a few minutes more.

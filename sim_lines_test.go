@@ -126,7 +126,7 @@ func (a *simAnswer) ends(phase simPhase) bool {
 // suffers does what the active fault does to all requests, and reports that it
 // has ended the line. The broken is what an outage looks like.
 func (a *simAnswer) suffers(phase simPhase, broken string) bool {
-	switch kind := simKinds[a.s.active.kind]; {
+	switch kind := a.s.active; {
 	case kind.class == simBreaks:
 		a.say(kind.word)
 	case kind.class == simOutage:
@@ -252,7 +252,7 @@ func (a *simAnswer) stream() {
 		if a.ends(simStreaming) {
 			return
 		}
-		a.event(e, i)
+		a.event(simStreaming, e, i)
 		from = e.states[i].version
 	}
 	if a.ends(simStreaming) {
@@ -262,8 +262,9 @@ func (a *simAnswer) stream() {
 	a.watch(simWatching, from)
 }
 
-// event writes an event of a watch.
-func (a *simAnswer) event(e *simEpoch, i int) {
+// event writes an event of a watch. Within a list the order counts, not the
+// version, so nothing is out of order there.
+func (a *simAnswer) event(phase simPhase, e *simEpoch, i int) {
 	if e.states[i].how == 0 {
 		return
 	}
@@ -272,21 +273,22 @@ func (a *simAnswer) event(e *simEpoch, i int) {
 	}
 	a.space()
 	a.text = e.states[i].event(a.text)
-	again := 0
 	switch {
 	case a.under("nameless"):
 		a.say("!")
 	case a.under("duplicate"):
-		again = i
-	case a.under("reorder"):
-		again = i - 1
+		a.again(e, i)
+	case a.under("reorder") && phase == simWatching:
+		a.again(e, i-1)
+		a.again(e, i-2)
 	}
-	for n := again; n > 0 && n > again-2; n-- {
-		if e.states[n].how == 0 || n <= e.compacted-e.base {
-			break
-		}
+}
+
+// again writes an event once more, if it is one.
+func (a *simAnswer) again(e *simEpoch, i int) {
+	if i > e.compacted-e.base && e.states[i].how != 0 {
 		a.space()
-		a.text = e.states[n].event(a.text)
+		a.text = e.states[i].event(a.text)
 	}
 }
 
@@ -322,7 +324,7 @@ func (a *simAnswer) watch(phase simPhase, from int) {
 			a.say("close")
 			return
 		case !deaf && next < len(e.states) && e.states[next].at <= a.at:
-			a.event(e, next)
+			a.event(phase, e, next)
 			next++
 			if a.under("close") {
 				a.say("close")

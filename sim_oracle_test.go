@@ -12,8 +12,7 @@ import (
 // there in their last good state, or not. It belongs to the goroutine that
 // publishes.
 type simOracle struct {
-	sim   *simulation
-	world *simWorld
+	sim *simulation
 
 	states   int
 	epoch    int // of the world
@@ -33,8 +32,8 @@ func (o *simOracle) published(p informer.Published[simObj]) {
 		return
 	}
 	version, err := strconv.Atoi(p.Version)
-	state, epoch, i, ok := o.world.at(version)
-	if err != nil || !ok || state.at > time.Since(o.world.start) {
+	state, epoch, i, ok := o.sim.world.at(version)
+	if err != nil || !ok || state.at > time.Since(o.sim.world.start) {
 		o.sim.fail("a state at %q, which the server never had", p.Version)
 		return
 	}
@@ -88,7 +87,7 @@ func (o *simOracle) right(key int, got simObj, state *simState, epoch, i int) bo
 	if got != nil {
 		told = simStateOf(got)
 	}
-	good, gone := o.world.had(epoch, from, i, key, told)
+	good, gone := o.sim.world.had(epoch, from, i, key, told)
 	if got == nil {
 		return !same || gone
 	}

@@ -74,7 +74,7 @@ func ExampleScript() {
 	// End  10 <nil>
 	// Modified a=new@11
 	// Deleted b@12
-	// the script says that the version is too old
+	// The resourceVersion for the provided list is too old.
 	// [list watch?resourceVersion=10]
 }
 
