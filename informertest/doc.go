@@ -63,6 +63,9 @@
 //
 // Its words for faults are those of the server, but for faults of bytes.
 //
+// [Conform] checks a source, yours too, for what any source must do. The server
+// and kube-apiserver pass it alike.
+//
 // # Limits
 //
 // What a [Server] leaves out: it has no admission, authentication, defaults or
