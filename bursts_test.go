@@ -30,7 +30,13 @@ func tinies(n int) []*tiny {
 // Promise 30: after a burst, each part of the pipeline holds at most twice the
 // memory of a fresh one with the same content.
 func TestMemoryAfterBursts(t *testing.T) {
-	const burst, rest = 30_000, 1000
+	for _, rest := range []int{1000, 500} {
+		t.Run(fmt.Sprint(rest), func(t *testing.T) { memoryAfterBursts(t, rest) })
+	}
+}
+
+func memoryAfterBursts(t *testing.T, rest int) {
+	const burst = 30_000
 	objs := tinies(burst)
 	must := func(err error) {
 		t.Helper()
