@@ -6,7 +6,10 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Tests with a model run this many random cases each, without the race detector.
 CHECKS = 1000
 
-.PHONY: demo test lint unit models examples e2e
+# How long the soak runs.
+SOAK = 30m
+
+.PHONY: demo test lint unit models examples e2e mutate soak
 
 # The main job: a controller at work for 15 seconds, on an embedded server.
 demo:
@@ -23,7 +26,7 @@ lint:
 	cd e2e && $(STATICCHECK) ./...
 
 unit:
-	go test -race -timeout 10m . ./informertest/...
+	go test -race -timeout 10m . ./informertest/... ./mutate
 
 models:
 	go test -timeout 10m -run 'Model|Weather' . ./informertest/... -rapid.checks=$(CHECKS) -rapid.steps=100
@@ -36,3 +39,13 @@ examples:
 # time.
 e2e:
 	cd e2e && go test -race -parallel 4 -timeout 30m ./...
+
+# Breaks the code in hundreds of ways, one at a time: for each, a test that names
+# the broken promise has to fail. See `go doc ./mutate`.
+mutate:
+	go run ./mutate
+
+# 20 informers on a server that is killed, restarted and compacted at random. Not
+# part of the tests: it takes SOAK, and a few minutes more.
+soak:
+	cd e2e && go test -run 'TestSoak$$' -soak $(SOAK) -timeout 0 -v .

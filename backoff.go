@@ -2,7 +2,6 @@ package informer
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +12,8 @@ import (
 // which failed together do not come back together.
 type backoff struct {
 	min, max time.Duration
+	// random returns a time from 0 up to, and without, its argument.
+	random func(time.Duration) time.Duration
 
 	attempt int           // failures in a row, counted by the user of the backoff
 	limit   time.Duration // of the last pause; 0 before the first
@@ -22,13 +23,13 @@ type backoff struct {
 // Retry-After is kept, and spread like any other.
 func (b *backoff) next(err error) time.Duration {
 	b.limit = double(max(b.limit, b.min), b.max)
-	return between(atLeast(err, b.min, b.limit))
+	return b.between(atLeast(err, b.min, b.limit))
 }
 
 // gone returns the pause after an answer of 404, which is long from the first
 // on: what is not installed rarely comes within seconds.
 func (b *backoff) gone(err error) time.Duration {
-	return between(atLeast(err, b.max/2, b.max))
+	return b.between(atLeast(err, b.max/2, b.max))
 }
 
 // reset starts over.
@@ -54,11 +55,11 @@ func atLeast(err error, low, high time.Duration) (time.Duration, time.Duration) 
 }
 
 // between returns a random time, low and high included.
-func between(low, high time.Duration) time.Duration {
+func (b *backoff) between(low, high time.Duration) time.Duration {
 	if high <= low {
 		return low
 	}
-	return low + rand.N(high-low+1)
+	return low + b.random(high-low+1)
 }
 
 // pause waits for d, and reports whether ctx has not ended meanwhile.

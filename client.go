@@ -238,7 +238,7 @@ func (s *clientSource[T]) event(result watch.Event, initial bool) (Event[T], err
 		if isNil(result.Object) {
 			return Event[T]{}, errors.New("informer: watch: an error event without a status")
 		}
-		return Event[T]{}, apierrors.FromObject(result.Object)
+		return Event[T]{}, withoutSecrets(apierrors.FromObject(result.Object))
 	}
 	return Event[T]{}, fmt.Errorf("informer: watch: unknown event type %q", result.Type)
 }
@@ -246,7 +246,7 @@ func (s *clientSource[T]) event(result watch.Event, initial bool) (Event[T], err
 // watched converts an object of a watch.
 func (s *clientSource[T]) watched(t EventType, obj runtime.Object) (Event[T], error) {
 	if status, ok := obj.(*metav1.Status); ok {
-		return Event[T]{}, apierrors.FromObject(status)
+		return Event[T]{}, withoutSecrets(apierrors.FromObject(status))
 	}
 	ev, err := s.convert(t, obj)
 	if ev.Type == EventBad && !s.right.Load() && !isNil(obj) {

@@ -24,18 +24,30 @@ var errLeft = errors.New("informer: loop left")
 // memory than one object's bytes, in a buffer that is used again.
 type decoder struct {
 	ctx  context.Context // of the request, which ends with the decoder
-	json *jsontext.Decoder
 	form form
+	// outside is what a decoder has to be shown first that is to go on behind an
+	// object of the body.
+	outside string
+
+	body *meter
+	json *jsontext.Decoder
+	base int64 // bytes of the body before those that json has read
 }
 
-func newDecoder(ctx context.Context, body io.Reader, form form) decoder {
-	return decoder{ctx: ctx, json: jsontext.NewDecoder(body, form.options), form: form}
+func newDecoder(ctx context.Context, body io.Reader, form form, outside string) decoder {
+	d := decoder{ctx: ctx, form: form, outside: outside}
+	d.attach(body, form.options)
+	return d
 }
 
 // members reads the rest of a JSON object that was opened, and calls fn with the
 // name of each member and the decoder before its value, which fn must consume.
 func (d *decoder) members(fn func(name string) error) error {
-	for d.json.PeekKind() != '}' {
+	for {
+		d.body.allowAround()
+		if d.json.PeekKind() == '}' {
+			break
+		}
 		name, err := d.json.ReadToken()
 		if err != nil {
 			return unexpectedEOF(err)
@@ -53,7 +65,7 @@ func (d *decoder) members(fn func(name string) error) error {
 func (d *decoder) open(want jsontext.Kind) error {
 	token, err := d.json.ReadToken()
 	if err == nil && token.Kind() != want {
-		err = fmt.Errorf("%v at byte %d, want %v", token.Kind(), d.json.InputOffset(), want)
+		err = fmt.Errorf("%v at byte %d, want %v", token.Kind(), d.base+d.json.InputOffset(), want)
 	}
 	return err
 }
@@ -82,11 +94,23 @@ func (d *decoder) value(out any) (bad, err error) {
 	if _, after := d.json.StackIndex(depth); d.json.StackDepth() == depth && after == before+1 {
 		return err, nil
 	}
+	if d.body.over {
+		return nil, errTooLarge
+	}
+	if s := (scanner{}); s.deepestOf(d.json.UnreadBuffer()) > maxDepth {
+		return nil, errTooDeep
+	}
 	// What stands in the way is better told by the layer below.
 	if _, plain := d.json.ReadValue(); plain != nil {
 		err = plain
 	}
 	return nil, unexpectedEOF(err)
+}
+
+// must decodes the next value into out, all of which is needed.
+func (d *decoder) must(out any) error {
+	bad, err := d.value(out)
+	return errors.Join(withoutContent(bad, nil), err)
 }
 
 // explain says what was being decoded when err came about, unless err is not
@@ -97,7 +121,10 @@ func (d *decoder) explain(op string, err error) error {
 	if errors.Is(err, errLeft) || errors.As(err, &api) || errors.As(err, &wrong) {
 		return err
 	}
-	return fmt.Errorf("informer: decode %s of %s: %w", op, d.form.name, unexpectedEOF(err))
+	if errors.Is(err, errTooLarge) {
+		err = errAround
+	}
+	return fmt.Errorf("informer: decode %s of %s: %w", op, d.form.name, withoutNames(unexpectedEOF(err), d.base))
 }
 
 // statusError returns the error that a server means by status.
@@ -105,7 +132,7 @@ func statusError(status metav1.Status) error {
 	if status.Message == "" {
 		status.Message = fmt.Sprintf("the server sent the status %q, reason %q, code %d", status.Status, status.Reason, status.Code)
 	}
-	return apierrors.FromObject(&status)
+	return withoutSecrets(apierrors.FromObject(&status))
 }
 
 // partialObject is what is still wanted of an object that cannot be decoded.
@@ -119,34 +146,71 @@ type partialObject struct {
 }
 
 // object decodes the next value into a fresh object. If it is bad, the event
-// says what is known of it, and it has no object. As with value, the second
-// error concerns the body.
+// says what is known of it. As with value, the second error concerns the body.
 func object[E any, T interface {
 	*E
 	Object
 }](d *decoder, t EventType) (ev Event[T], bad, err error) {
+	if d.form.opaque {
+		ev, bad, err = opaqueObject[E, T](d, t)
+		return ev, withoutContent(bad, d.form.typ), err
+	}
 	obj := T(new(E))
-	if !d.form.opaque {
-		if bad, err = d.value(obj); err != nil {
-			return ev, nil, err
+	d.body.allow(maxObject, maxWhole, d.form.weight)
+	bad, err = d.value(obj)
+	ev = EventOf(t, obj) // what it has will do
+	if errors.Is(err, errTooLarge) || errors.Is(err, errTooDeep) {
+		var about partialObject
+		if about, bad, err = d.large(obj); bad != nil {
+			ev = partialEvent[T](t, about)
+		} else {
+			ev = EventOf(t, obj)
 		}
-		return EventOf(t, obj), bad, nil
 	}
-	// A type that decodes itself is given the value as a whole anyway, and if
-	// it fails, nothing else knows the key.
-	raw, err := d.json.ReadValue()
-	if err != nil {
-		return ev, nil, unexpectedEOF(err)
+	return ev, withoutContent(bad, d.form.typ), err
+}
+
+// opaqueObject is object for a type that decodes itself: such a type is given
+// the value as a whole anyway, and if it fails, nothing else knows the key.
+func opaqueObject[E any, T interface {
+	*E
+	Object
+}](d *decoder, t EventType) (ev Event[T], bad, err error) {
+	raw, about, bad, err := d.raw()
+	if bad == nil && err == nil {
+		obj := T(new(E))
+		if bad = json.Unmarshal(raw, obj, d.form.options); bad == nil {
+			return EventOf(t, obj), nil, nil
+		}
+		about = partialOf(raw, d.form)
 	}
-	if bad = json.Unmarshal(raw, obj, d.form.options); bad == nil {
-		return EventOf(t, obj), nil, nil
+	return partialEvent[T](t, about), bad, err
+}
+
+// raw reads the next value as it is. If that is too large, it is passed, and
+// about is what its beginning says.
+func (d *decoder) raw() (raw jsontext.Value, about partialObject, bad, err error) {
+	d.body.allow(maxText, maxText, d.form.weight)
+	raw, err = d.json.ReadValue()
+	if d.body.over {
+		d.body.full = false
+		about, bad, err = d.large(nil)
 	}
-	var partial partialObject
-	_ = json.Unmarshal(raw, &partial, d.form.options) // what it has will do
-	m := &partial.Metadata
+	return raw, about, bad, unexpectedEOF(err)
+}
+
+// partialOf returns what an object, or the beginning of one, says of itself.
+func partialOf(raw []byte, form form) (about partialObject) {
+	_ = json.UnmarshalDecode(jsontext.NewDecoder(bytes.NewReader(raw), form.streaming), &about) // what it has will do
+	return about
+}
+
+// partialEvent returns the event about an object that is not there.
+func partialEvent[T Object](t EventType, about partialObject) Event[T] {
+	m := &about.Metadata
 	return Event[T]{
 		Type: t, Key: Key{Namespace: m.Namespace, Name: m.Name}, UID: m.UID, Version: m.ResourceVersion,
-	}, bad, nil
+	}
 }
 
 // listDecoder yields the items of one page as they are decoded.
@@ -185,7 +249,7 @@ func (l *listDecoder[E, T]) run() error {
 		return l.explain("list", err)
 	}
 	if !l.items && !strings.HasSuffix(l.about.Kind, "List") {
-		return fmt.Errorf("informer: list of %s: the server sent no list, but kind %q", l.form.name, l.about.Kind)
+		return fmt.Errorf("informer: list of %s: the server sent no list, but kind %.64q", l.form.name, l.about.Kind)
 	}
 	if l.meta.ResourceVersion == "" {
 		return errNoVersion
@@ -223,10 +287,10 @@ func (l *listDecoder[E, T]) member(name string) error {
 	default:
 		return l.json.SkipValue()
 	}
-	bad, err := l.value(out)
 	if name == "kind" || name == "apiVersion" || name == "metadata" {
-		err = errors.Join(err, bad)
+		return l.must(out)
 	}
+	_, err := l.value(out)
 	return err
 }
 
@@ -237,7 +301,7 @@ func (l *listDecoder[E, T]) check() error {
 		return statusError(l.status)
 	}
 	if want := l.form.kind; want != "" && l.about.Kind != "" && l.about.Kind != want+"List" {
-		return &WrongTypeError{Want: l.form.name, Got: l.about.APIVersion + " " + l.about.Kind}
+		return &WrongTypeError{Want: l.form.name, Got: kindText(l.about.APIVersion, l.about.Kind)}
 	}
 	return nil
 }
@@ -253,7 +317,11 @@ func (l *listDecoder[E, T]) each() error {
 	if err := l.open('['); err != nil {
 		return err
 	}
-	for l.json.PeekKind() != ']' {
+	for {
+		l.body.allowAround()
+		if l.json.PeekKind() == ']' {
+			break
+		}
 		ev, bad, err := object[E, T](&l.decoder, EventAdded)
 		switch {
 		case err != nil:
@@ -312,6 +380,7 @@ type watchDecoder[E any, T interface {
 // run reads the body until it ends between two frames.
 func (w *watchDecoder[E, T]) run() error {
 	for {
+		w.body.allowAround()
 		err := w.open('{')
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -342,31 +411,42 @@ func (w *watchDecoder[E, T]) frame() (ev Event[T], bad, err error) {
 	var kind string
 	var early jsontext.Value // an object that came before its type
 	var found bool
-	err = w.members(func(name string) (err error) {
+	err = w.members(func(name string) error {
+		var err error
 		switch {
 		case name == "type":
-			bad, err := w.value(&kind)
-			return errors.Join(bad, err)
+			err = w.must(&kind)
 		case name == "object" && kind == "":
-			early, err = w.json.ReadValue()
-			early = early.Clone()
-		case name == "object":
 			found = true
+			ev, early, bad, err = w.early()
+		case name == "object":
+			found, early = true, nil
 			ev, bad, err = w.object(&w.decoder, kind)
 		default:
 			err = w.json.SkipValue()
 		}
 		return err
 	})
-	if err == nil && early != nil {
-		found = true
-		d := newDecoder(w.ctx, bytes.NewReader(early), w.form)
+	switch {
+	case err != nil:
+	case !found:
+		err = fmt.Errorf("%.64q event without an object", kind)
+	case early != nil:
+		d := newDecoder(w.ctx, bytes.NewReader(early), w.form, "")
 		ev, bad, err = w.object(&d, kind)
-	}
-	if err == nil && !found {
-		err = fmt.Errorf("%q event without an object", kind)
+	case bad != nil && kind == "DELETED":
+		ev, bad = deletedAnyway(ev, bad)
 	}
 	return ev, bad, err
+}
+
+// early reads an object whose type is not known yet.
+func (w *watchDecoder[E, T]) early() (ev Event[T], raw jsontext.Value, bad, err error) {
+	raw, about, bad, err := w.raw()
+	if bad != nil {
+		ev, bad = badEvent(partialEvent[T](EventBad, about), bad)
+	}
+	return ev, raw.Clone(), bad, err
 }
 
 // object reads the object of a frame of the given type.
@@ -379,22 +459,22 @@ func (w *watchDecoder[E, T]) object(d *decoder, kind string) (ev Event[T], bad, 
 	case "DELETED":
 		return w.changed(d, EventDeleted)
 	case "BOOKMARK":
+		d.body.allowAround()
 		var about metav1.PartialObjectMetadata
-		bad, err := d.value(&about)
-		if err = errors.Join(bad, err); err != nil {
+		if err := d.must(&about); err != nil {
 			return ev, nil, err
 		}
 		ev, err = bookmark[T](about.ResourceVersion, about.Annotations, w.initial)
 		return ev, nil, err
 	case "ERROR":
+		d.body.allowAround()
 		var status metav1.Status
-		bad, err := d.value(&status)
-		if err = errors.Join(bad, err); err == nil {
-			err = statusError(status)
+		if err := d.must(&status); err != nil {
+			return ev, nil, err
 		}
-		return ev, nil, err
+		return ev, nil, statusError(status)
 	}
-	return ev, nil, fmt.Errorf("unknown event type %q", kind)
+	return ev, nil, fmt.Errorf("unknown event type %.64q", kind)
 }
 
 // changed reads an object of the collection.
@@ -403,16 +483,16 @@ func (w *watchDecoder[E, T]) changed(d *decoder, t EventType) (Event[T], error, 
 	if err != nil {
 		return ev, nil, err
 	}
-	if about, err := meta.TypeAccessor(ev.Object); err == nil {
+	if about, err := meta.TypeAccessor(ev.Object); err == nil && ev.Object != nil {
 		kind := about.GetKind()
 		switch want := w.form.kind; {
 		case w.form.untyped && kind == "" && bad == nil:
 			bad = errNoKind
 		case want == "" || kind == "" || kind == want:
 		case !w.right:
-			return ev, nil, &WrongTypeError{Want: w.form.name, Got: about.GetAPIVersion() + " " + kind}
+			return ev, nil, &WrongTypeError{Want: w.form.name, Got: kindText(about.GetAPIVersion(), kind)}
 		default:
-			bad = fmt.Errorf("the object is a %s, not a %s", kind, want)
+			bad = fmt.Errorf("the object is a %.64s, not a %s", kind, want)
 		}
 		if !w.form.untyped { // as client-go has it
 			about.SetKind("")
@@ -425,8 +505,20 @@ func (w *watchDecoder[E, T]) changed(d *decoder, t EventType) (Event[T], error, 
 	} else {
 		ev, bad = badEvent(ev, bad)
 	}
-	if t == EventDeleted && bad != nil && ev.Key.Name != "" {
-		ev.Type, bad = EventDeleted, nil // the key is all that it takes
+	if t == EventDeleted && bad != nil {
+		ev, bad = deletedAnyway(ev, bad)
 	}
 	return ev, bad, nil
 }
+
+// deletedAnyway returns the deletion of a bad object if its key is known, which
+// is all that it takes.
+func deletedAnyway[T Object](ev Event[T], bad error) (Event[T], error) {
+	if ev.Key.Name != "" {
+		ev.Type, bad = EventDeleted, nil
+	}
+	return ev, bad
+}
+
+// kindText returns a kind as errors have it.
+func kindText(apiVersion, kind string) string { return fmt.Sprintf("%.64s %.64s", apiVersion, kind) }

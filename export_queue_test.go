@@ -134,7 +134,7 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 			return fmt.Errorf("slot %d is leased and in state %d", c.slot-1, w.at)
 		case w.lease == 0 && (w.at == workAgain || w.drains):
 			return fmt.Errorf("slot %d is not leased, but %+v", c.slot-1, *w)
-		case w.limited && w.at != workDelayed:
+		case w.limited && w.at != workDelayed && (w.at != workIdle || w.lease == 0):
 			return fmt.Errorf("slot %d: limited, but %+v", c.slot-1, *w)
 		case w.at == workKept && q.stage == queueOpen:
 			return fmt.Errorf("slot %d is kept in an open queue", c.slot-1)

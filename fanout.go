@@ -27,6 +27,8 @@ type fanOut[T Object] struct {
 	epoch     int            // how often the server's version went backwards
 	moved     chan struct{}  // closed with the next state; nil: nobody waits
 
+	observe func(*state[T]) // of tests: sees every state; nil: nobody does
+
 	synced chan struct{} // closed with the first state that holds a whole list
 }
 
@@ -76,6 +78,9 @@ func (f *fanOut[T]) publishLocked(s *state[T], rewound bool) {
 	if f.moved != nil {
 		close(f.moved)
 		f.moved = nil
+	}
+	if f.observe != nil {
+		f.observe(s)
 	}
 }
 

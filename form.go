@@ -15,18 +15,24 @@ import (
 // form is what [FromREST] has to know of the Go type of its objects. It is
 // found out once a source, by reflection; no object is looked at in this way.
 type form struct {
+	typ     reflect.Type
 	name    string       // in errors, such as "v1.Pod"
 	kind    string       // the kind that the type stands for, if known
 	untyped bool         // unstructured.Unstructured: objects keep their kind
 	partial bool         // metav1.PartialObjectMetadata
 	opaque  bool         // the type decodes itself
+	weight  int64        // of an element, for the limits of an object
 	options json.Options // of decoders
+	// streaming are options of decoders that do not look at a whole value before
+	// they decode it. Their errors differ, and behind one they stop.
+	streaming json.Options
 }
 
 // formOf returns the form of E.
 func formOf[E any]() form {
 	t := reflect.TypeFor[E]()
 	f := form{
+		typ:     t,
 		name:    t.String(),
 		untyped: t == reflect.TypeFor[unstructured.Unstructured](),
 		partial: t == reflect.TypeFor[metav1.PartialObjectMetadata](),
@@ -38,6 +44,10 @@ func formOf[E any]() form {
 		f.kind = t.Name()
 	}
 	f.opaque = !f.untyped && decodesItself(t)
+	f.weight = weightOf(t, map[reflect.Type]bool{})
+	if f.untyped || f.opaque {
+		f.weight = anyWeight
+	}
 	// To have unmarshalers costs a sixth of the time.
 	if f.untyped || holdsAny(t, map[reflect.Type]bool{}) {
 		f.options = json.JoinOptions(f.options, json.WithUnmarshalers(json.JoinUnmarshalers(
@@ -45,6 +55,7 @@ func formOf[E any]() form {
 			json.UnmarshalFromFunc(unmarshalUnstructured),
 		)))
 	}
+	f.streaming = json.JoinOptions(f.options, jsonv1.ReportErrorsWithLegacySemantics(false))
 	return f
 }
 
@@ -201,4 +212,36 @@ func (a *anyDecoder) number(text string) any {
 		return nil
 	}
 	return f
+}
+
+const (
+	anyWeight = 192 // bytes of a small map, or of a value, in an interface
+	mapWeight = 56  // bytes of an empty map
+	mapGroup  = 8   // elements for which a map has room at first
+)
+
+// weightOf returns how much memory one element of an array, object or map may
+// take, at most, somewhere in what is decoded into a t, beside its text: that
+// makes "{}," more than three bytes. Types in seen are not to be visited again.
+func weightOf(t reflect.Type, seen map[reflect.Type]bool) int64 {
+	if seen[t] || decodesItself(t) {
+		return 0
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Interface:
+		return anyWeight
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return max(int64(t.Elem().Size()), weightOf(t.Elem(), seen))
+	case reflect.Map:
+		own := mapWeight + mapGroup*int64(t.Key().Size()+t.Elem().Size())
+		return max(own, weightOf(t.Elem(), seen))
+	case reflect.Struct:
+		most := int64(0)
+		for i := range t.NumField() {
+			most = max(most, weightOf(t.Field(i).Type, seen))
+		}
+		return most
+	}
+	return 0
 }

@@ -502,7 +502,7 @@ func TestInformerWaits(t *testing.T) {
 }
 
 // Promise 19: several informers: the first that fails ends the others, and all
-// errors are told.
+// errors are told. Promise 18: so are those of a wait for several.
 func TestRunSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		enough := errors.New("enough")

@@ -70,7 +70,8 @@ func (l Lease[K]) Retry(err error) (taken bool) {
 		out.due = q.after(after.delay)
 		return
 	}
-	if q.mustAsk(l) {
+	ask := false
+	if ask, out.stays = q.mustAsk(l); ask {
 		out.due, out.limited = q.after(q.limiter.When(l.Key)), true
 	}
 	return
@@ -81,6 +82,7 @@ type outcome struct {
 	again   bool  // the key is to be leased again
 	failed  bool  // and that counts as an attempt
 	limited bool  // due came from the limiter
+	stays   bool  // if it is delayed, then because the limiter said so before
 	due     int64 // when
 }
 
@@ -141,16 +143,16 @@ func (q *WorkQueue[K]) takeOver(l Lease[K]) (Lease[K], bool) {
 }
 
 // mustAsk reports whether the limiter decides when the key of l is retried, and
-// notes that it is asked.
-func (q *WorkQueue[K]) mustAsk(l Lease[K]) bool {
+// notes that it is asked; or whether it has done so before.
+func (q *WorkQueue[K]) mustAsk(l Lease[K]) (ask, has bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	slot := q.heldLocked(l)
-	if q.stage != queueOpen || q.keys.at(slot).limitless() {
-		return false
+	w := q.keys.at(q.heldLocked(l))
+	if q.stage != queueOpen || w.limitless() {
+		return false, w.limited
 	}
-	q.keys.at(slot).asked = true
-	return true
+	w.asked, w.limited = true, true
+	return true, false
 }
 
 // finish ends l. It returns false if l has been ended before, or if the key was
@@ -206,9 +208,11 @@ func (q *WorkQueue[K]) finishLocked(slot uint32, out outcome) bool {
 	case out.failed:
 		w.attempts++
 	}
-	if w.at == workAgain {
+	switch {
+	case w.at == workAgain:
 		q.moveLocked(slot, q.nowLocked(w), 0)
-	} else if out.again && taken {
+	case w.at == workDelayed && out.stays:
+	case out.again && taken:
 		q.scheduleLocked(slot, q.dueLocked(out), keepEarliest)
 		w.limited = w.at == workDelayed && (w.limited || out.limited)
 	}

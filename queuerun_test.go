@@ -100,7 +100,8 @@ func TestWorkQueue_RunOutcomes(t *testing.T) {
 	}
 }
 
-// TestWorkQueue_Attempts: a lease tells its attempt, and Done begins anew.
+// TestWorkQueue_Attempts (promises 24 and 27): a lease tells its attempt, and
+// Done begins anew, as does Terminal.
 func TestWorkQueue_Attempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, informer.QueueOptions[string]{})
@@ -121,6 +122,14 @@ func TestWorkQueue_Attempts(t *testing.T) {
 		start = time.Now()
 		if lease := leaseNow(t, q); lease.Attempt != 1 || time.Since(start) != 5*time.Millisecond {
 			t.Errorf("after Done: attempt %d after %v, want 1 after 5ms", lease.Attempt, time.Since(start))
+		} else {
+			lease.Retry(errors.New("boom"))
+		}
+		lease := leaseNow(t, q)
+		q.Add("a") // so the queue does not forget the key
+		lease.Retry(informer.Terminal(errors.New("boom")))
+		if next := leaseNow(t, q); lease.Attempt != 2 || next.Attempt != 1 {
+			t.Errorf("attempt %d ended in Terminal, then came attempt %d, want 2 and 1", lease.Attempt, next.Attempt)
 		}
 	})
 }

@@ -44,12 +44,12 @@ type work struct {
 	attempts uint32 // failed ones in a row
 	at       workState
 	asked    bool // the limiter has been asked, and has not been told to forget
-	limited  bool // the delay came from the limiter
+	limited  bool // the limiter said when, or is being asked
 	drains   bool // the holder of the lease waits in Drain
 }
 
 // limitless reports that the limiter need not be asked: the key is to be ready
-// without it, or by what it said before.
+// without it, by what it said before, or by what it is being asked for.
 func (w *work) limitless() bool {
 	return w.limited || w.at != workIdle && w.at != workDelayed
 }
@@ -76,7 +76,7 @@ const (
 
 const (
 	noDelay = int64(-1)            // a due time: at once
-	noTimer = int64(math.MaxInt64) // later than any due time
+	noTimer = int64(math.MaxInt64) // later than any due time; a delay without end
 )
 
 // shrinkDelay is how long memory is kept that is not needed any more.
@@ -121,6 +121,54 @@ func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling) bool
 	q.scheduleLocked(q.slotLocked(hash, key), due, how)
 	q.unlockAndWake()
 	return true
+}
+
+// expect makes key pending for AddLimited, if it is not, and reports whether the
+// queue takes it. If ask, the caller is the one to ask the limiter: until the
+// answer has come, a key that was not pending is delayed without end, so that
+// nothing is lost whatever happens meanwhile.
+func (q *WorkQueue[K]) expect(hash uint32, key K) (ask, added bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.stage != queueOpen {
+		return false, false
+	}
+	slot := q.slotLocked(hash, key)
+	w := q.keys.at(slot)
+	ask = !w.limitless()
+	if w.at == workIdle {
+		// If this call does not ask, a Retry does, and its end sets the delay.
+		q.moveLocked(slot, workDelayed, noTimer)
+	}
+	w.limited = w.limited || ask
+	return ask, true
+}
+
+// ask asks the limiter when a key is to be ready that is expected.
+func (q *WorkQueue[K]) ask(hash uint32, key K) {
+	due := noDelay // unless the limiter returns
+	defer func() { q.answer(hash, key, due) }()
+	due = q.after(q.limiter.When(key))
+}
+
+// answer makes a key that is expected ready at due, or earlier if it is to be
+// ready earlier. If it has been leased meanwhile, rescheduled or cancelled, its
+// wait was over before. If it is not in the queue any more, there is no end of
+// a lease to come at which the limiter would be told to forget it.
+func (q *WorkQueue[K]) answer(hash uint32, key K, due int64) {
+	q.mu.Lock()
+	slot := q.keys.find(hash, key)
+	if slot == noSlot {
+		q.mu.Unlock()
+		q.limiter.Forget(key)
+		return
+	}
+	w := q.keys.at(slot)
+	w.asked = true
+	if w.limited && w.at == workDelayed {
+		q.scheduleLocked(slot, due, keepEarliest)
+	}
+	q.unlockAndWake()
 }
 
 // slotLocked returns the slot of key, a new one if it has none. The caller

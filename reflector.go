@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -69,7 +70,7 @@ func NewReflector[T Object](source ListerWatcher[T], apply func(Event[T]) error,
 		opts:    opts,
 		health:  health{status: Status{State: StateIdle}},
 		log:     sparseLog{logger: opts.Logger, name: opts.Name},
-		backoff: backoff{min: opts.MinBackoff, max: opts.MaxBackoff},
+		backoff: backoff{min: opts.MinBackoff, max: opts.MaxBackoff, random: rand.N[time.Duration]},
 	}, nil
 }
 

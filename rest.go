@@ -58,7 +58,7 @@ func FromREST[E any, T interface {
 	if err != nil {
 		return brokenSource[T]{fmt.Errorf("informer: REST source of %s: %w", typeName[T](), err)}
 	}
-	return &restSource[E, T]{client: client, path: url, form: formOf[E]()}
+	return &restSource[E, T]{client: withShortErrors(client), path: url, form: formOf[E]()}
 }
 
 // resourcePath returns the path of the collection.
@@ -99,7 +99,7 @@ type restSource[E any, T interface {
 func (s *restSource[E, T]) List(ctx context.Context, opts metav1.ListOptions) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		err := s.read(ctx, opts, func(body io.Reader) error {
-			list := listDecoder[E, T]{decoder: newDecoder(ctx, body, s.form), yield: yield}
+			list := listDecoder[E, T]{decoder: newDecoder(ctx, body, s.form, insideList), yield: yield}
 			return list.run()
 		})
 		if err != nil && !errors.Is(err, errLeft) {
@@ -114,7 +114,7 @@ func (s *restSource[E, T]) Watch(ctx context.Context, opts metav1.ListOptions) i
 		opts.Watch = true
 		err := s.read(ctx, opts, func(body io.Reader) error {
 			frames := watchDecoder[E, T]{
-				decoder: newDecoder(ctx, body, s.form), yield: yield,
+				decoder: newDecoder(ctx, body, s.form, insideFrame), yield: yield,
 				initial: opts.SendInitialEvents != nil && *opts.SendInitialEvents,
 			}
 			return frames.run()

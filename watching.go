@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,7 +76,7 @@ func (r *Reflector[T]) watch(ctx context.Context, at phase) result {
 // newWatch returns the request for a phase, and its options. The time that it
 // asks for is random, or all watches that began together would end together.
 func (r *Reflector[T]) newWatch(ctx context.Context, at phase) (*watchRequest, metav1.ListOptions) {
-	asked := (r.opts.WatchTimeout + rand.N(r.opts.WatchTimeout)).Truncate(time.Second)
+	asked := (r.opts.WatchTimeout + r.backoff.random(r.opts.WatchTimeout)).Truncate(time.Second)
 	q := &watchRequest{watchdog: newWatchdog(ctx), asked: asked}
 
 	opts := r.options()
@@ -152,7 +151,7 @@ func (r *Reflector[T]) followed(ctx context.Context, at *watching, ev received[T
 		return err
 	}
 	at.heard, at.silent = true, 0
-	at.version = orElse(ev.Version, at.version)
+	at.version = reached(at.version, ev.Version)
 	r.log.changed(ctx, r.health.follow(at.version), nil)
 	return nil
 }

@@ -156,8 +156,9 @@ func (q *WorkQueue[K]) Reschedule(key K, delay time.Duration) bool {
 
 // AddLimited is AddAfter with the delay that the limiter gives. A key that is
 // pending already, be it ready or delayed by the limiter, stays as it is, and
-// the limiter is not asked: however often a key is added, it counts once.
-// (Calls for one key at the same instant may each ask.)
+// the limiter is not asked: however often a key is added, also by several calls
+// at the same instant, it counts once. While the limiter is asked, the key is
+// pending. If the limiter panics, the key becomes ready.
 //
 // It returns false when Add does.
 func (q *WorkQueue[K]) AddLimited(key K) bool {
@@ -165,27 +166,11 @@ func (q *WorkQueue[K]) AddLimited(key K) bool {
 		return false
 	}
 	hash := q.hash(key)
-	q.mu.Lock()
-	slot, open := q.keys.find(hash, key), q.stage == queueOpen
-	known := slot != noSlot && q.keys.at(slot).limitless()
-	q.mu.Unlock()
-	if !open || known {
-		return open
+	ask, added := q.expect(hash, key)
+	if ask {
+		q.ask(hash, key)
 	}
-
-	due := q.after(q.limiter.When(key))
-
-	q.mu.Lock()
-	if q.stage != queueOpen {
-		q.mu.Unlock()
-		return false
-	}
-	slot = q.slotLocked(hash, key)
-	q.scheduleLocked(slot, due, keepEarliest)
-	w := q.keys.at(slot)
-	w.asked, w.limited = true, w.at == workDelayed
-	q.unlockAndWake()
-	return true
+	return added
 }
 
 // Cancel takes key out if it is pending: ready, delayed, or added again while it

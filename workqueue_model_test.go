@@ -16,28 +16,12 @@ import (
 	"github.com/seed-99a027e8/informer"
 )
 
-// queueLimiter counts how often it is asked, and never gives the same delay
-// twice, so that no two keys of a test are due at once.
-type queueLimiter struct {
-	asks  int
-	known map[int]int
-	last  time.Duration
-}
-
-func (l *queueLimiter) When(key int) time.Duration {
-	l.asks++
-	l.known[key]++
-	l.last = time.Duration(l.known[key])*7*time.Millisecond + time.Duration(l.asks)*time.Nanosecond
-	return l.last
-}
-
-func (l *queueLimiter) Forget(key int) { delete(l.known, key) }
-
 // queueKey is what the model knows of a key. A key that is not due is ready, or
 // will be when its lease is finished.
 type queueKey struct {
-	pending, limited, asked, leased bool
+	pending, asked, leased bool
 
+	limited  bool      // the limiter said when, or is being asked
 	due      time.Time // zero: now
 	attempts int
 }
@@ -66,9 +50,12 @@ type queueModel struct {
 	line   []int // ready, in order
 	leases []*queueLease
 	drains []*queueDrain
-	closed bool // adds are refused
-	ended  bool // the rest has been returned
+	asking []*queueAsk // calls that wait for the limiter
+	closed bool        // adds are refused
+	ended  bool        // the rest has been returned
 	unique time.Duration
+
+	onErrorPanics bool // next time
 }
 
 func (m *queueModel) key(k int) *queueKey {
@@ -114,11 +101,16 @@ func (m *queueModel) drawKey() int { return rapid.IntRange(0, 5).Draw(m.T, "key"
 
 // drawDelay draws a delay, and when it ends. It may be none.
 func (m *queueModel) drawDelay() (time.Duration, time.Time) {
-	ms := rapid.SampledFrom([]int{-5, 0, 1, 5, 20, 100}).Draw(m.T, "ms")
+	return m.delay(rapid.SampledFrom([]int{-5, 0, 1, 5, 20, 100}).Draw(m.T, "ms"))
+}
+
+// delay returns a delay of so many milliseconds, and when it ends. No two end at
+// the same time.
+func (m *queueModel) delay(ms int) (time.Duration, time.Time) {
 	if ms <= 0 {
 		return time.Duration(ms), time.Time{}
 	}
-	m.unique += 100 * time.Microsecond / 1000
+	m.unique += 100 * time.Nanosecond
 	d := time.Duration(ms)*time.Millisecond + 10*time.Microsecond + m.unique
 	return d, time.Now().Add(d)
 }
@@ -159,38 +151,21 @@ func (m *queueModel) reschedule(*rapid.T) {
 	}
 }
 
-// ask notes that the limiter should have been asked for k, and when k is due.
-func (m *queueModel) ask(k int) time.Time {
-	m.asks++
-	m.key(k).asked = true
-	return time.Now().Add(m.limiter.last)
-}
-
-// mustAsk: promise 27, a key already pending takes no new token.
-func (m *queueModel) mustAsk(k int) bool {
-	s := m.keys[k]
-	return s == nil || !s.pending || !s.due.IsZero() && !s.limited
-}
-
-func (m *queueModel) addLimited(*rapid.T) {
-	k := m.drawKey()
-	ask := !m.closed && m.mustAsk(k)
-	m.want("AddLimited", m.queue.AddLimited(k), !m.closed)
-	if ask {
-		m.setEarliest(k, m.ask(k))
-		m.key(k).limited = true
-	}
-}
-
 func (m *queueModel) cancel(*rapid.T) {
 	k := m.drawKey()
 	s := m.keys[k]
 	m.want("Cancel", m.queue.Cancel(k), s != nil && s.pending)
 	if s != nil && s.pending {
-		s.pending, s.limited = false, false
-		m.line = slices.DeleteFunc(m.line, func(other int) bool { return other == k })
-		m.drop(k)
+		m.cancelled(k)
 	}
+}
+
+// cancelled notes that k is not pending any more.
+func (m *queueModel) cancelled(k int) {
+	s := m.keys[k]
+	s.pending, s.limited = false, false
+	m.line = slices.DeleteFunc(m.line, func(other int) bool { return other == k })
+	m.drop(k)
 }
 
 func (m *queueModel) get(*rapid.T) {
@@ -241,50 +216,8 @@ func (m *queueModel) done(*rapid.T) {
 	m.want("Done", l.Done(), l.open) // promise 22
 	if l.open {
 		l.open = false
-		s := m.keys[l.Key]
-		s.asked, s.attempts = false, 0
-		m.end(l.Key)
+		m.finished(l.Key)
 	}
-}
-
-func (m *queueModel) retry(*rapid.T) {
-	l := m.drawLease()
-	s := m.keys[l.Key]
-	err := fmt.Errorf("failed %d", len(m.errs))
-	kind := rapid.SampledFrom([]string{"limited", "limited", "after", "terminal"}).Draw(m.T, "kind")
-	due := time.Time{}
-	ask := l.open && kind == "limited" && !m.closed && m.mustAsk(l.Key)
-	switch kind {
-	case "after":
-		var d time.Duration
-		d, due = m.drawDelay()
-		err = informer.RetryAfter(d, err)
-	case "terminal":
-		err = informer.Terminal(err)
-	}
-	m.want("Retry", l.Retry(err), l.open && (kind == "terminal" || !m.ended))
-	if !l.open {
-		return
-	}
-	l.open = false
-	m.errs = append(m.errs, fmt.Sprint(l.Key, err))
-	if kind == "terminal" {
-		s.asked, s.attempts = false, 0
-		m.end(l.Key)
-		return
-	}
-	s.attempts++
-	if ask {
-		due = m.ask(l.Key)
-	}
-	if m.closed {
-		due = time.Time{}
-	}
-	if !m.ended {
-		m.setEarliest(l.Key, due)
-		s.limited = s.pending && !s.due.IsZero() && (s.limited || ask)
-	}
-	m.end(l.Key)
 }
 
 func (m *queueModel) pass(*rapid.T) {
@@ -344,7 +277,7 @@ func (m *queueModel) rest() []int {
 	for k, s := range m.keys {
 		if s.pending {
 			rest = append(rest, k)
-			s.pending = false
+			s.pending, s.limited = false, false
 		}
 	}
 	for _, k := range rest {
@@ -413,6 +346,10 @@ func (m *queueModel) check(*rapid.T) {
 	for k := range m.limiter.known {
 		known[k] = true
 	}
+	for _, a := range m.asking { // it may know the key, or not yet
+		delete(known, a.key)
+		delete(asked, a.key)
+	}
 	if !m.ended && !maps.Equal(known, asked) {
 		m.Fatalf("the limiter remembers %v, want %v", known, asked)
 	}
@@ -421,38 +358,77 @@ func (m *queueModel) check(*rapid.T) {
 	}
 }
 
+// newQueueModel returns an empty queue and its model.
+func newQueueModel(t *testing.T, rt *rapid.T) *queueModel {
+	m := &queueModel{
+		T:       rt,
+		limiter: &queueLimiter{known: map[int]int{}},
+		keys:    map[int]*queueKey{},
+	}
+	m.queue = newQueue(t, informer.QueueOptions[int]{
+		Limiter: m.limiter,
+		OnError: func(k int, err error) {
+			m.reported = append(m.reported, fmt.Sprint(k, err))
+			if m.onErrorPanics {
+				m.onErrorPanics = false
+				panic(errHook)
+			}
+		},
+	})
+	return m
+}
+
+// operations returns what a test does, and the check after each step.
+func (m *queueModel) operations() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"Add": m.add, "AddAfter": m.addAfter, "Reschedule": m.reschedule,
+		"AddLimited": m.addLimited, "AddLimited, slow": m.addLimitedSlow, "AddLimited, panics": m.addLimitedPanics,
+		"Cancel": m.cancel, "Get": m.get, "Get, too": m.get, "Get again": m.get, "Done": m.done,
+		"Retry": m.retry, "RetryAfter": m.retryAfter, "Terminal": m.retryTerminal,
+		"Retry, slow": m.retrySlow, "Retry, OnError panics": m.retryPanics, "the limiter answers": m.answer,
+		"Forget panics": m.forgetPanics, "Run": m.run, "time passes": m.pass,
+		"Drain": m.drain, "Drain ends": m.endDrain,
+		"": m.check,
+	}
+}
+
+// close lets all that waits go.
+func (m *queueModel) close() {
+	for _, d := range m.drains {
+		d.cancel()
+	}
+	for _, a := range m.asking {
+		a.answer <- answerDelay
+		synctest.Wait()
+	}
+	synctest.Wait()
+}
+
 // TestWorkQueue_Model runs random operations of every kind against a naive
-// model: promises 22, 23, 24 and 27.
+// model: promises 22, 23, 24, 25 and 27. With -v it tells how many of each.
 func TestWorkQueue_Model(t *testing.T) {
+	counts := map[string]int{}
 	synctest.Test(t, func(t *testing.T) {
 		// rapid asks a *testing.T for its deadline, which a bubble forbids.
 		rapid.Check(struct{ rapid.TB }{t}, func(rt *rapid.T) {
-			m := &queueModel{
-				T:       rt,
-				limiter: &queueLimiter{known: map[int]int{}},
-				keys:    map[int]*queueKey{},
-			}
-			var err error
-			m.queue, err = informer.NewWorkQueue(informer.QueueOptions[int]{
-				Limiter: m.limiter,
-				OnError: func(k int, err error) { m.reported = append(m.reported, fmt.Sprint(k, err)) },
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				for _, d := range m.drains {
-					d.cancel()
+			m := newQueueModel(t, rt)
+			defer m.close()
+			operations := m.operations()
+			for name, do := range operations {
+				operations[name] = func(rt *rapid.T) {
+					do(rt) // which does not return if it is skipped
+					counts[name]++
 				}
-				synctest.Wait()
-			}()
-			rt.Repeat(map[string]func(*rapid.T){
-				"add": m.add, "addAfter": m.addAfter, "reschedule": m.reschedule,
-				"addLimited": m.addLimited, "cancel": m.cancel,
-				"get": m.get, "get2": m.get, "done": m.done, "retry": m.retry,
-				"pass": m.pass, "drain": m.drain, "endDrain": m.endDrain,
-				"": m.check,
-			})
+			}
+			rt.Repeat(operations)
 		})
 	})
+	steps := counts[""]
+	delete(counts, "")
+	for _, name := range slices.Sorted(maps.Keys((&queueModel{}).operations())) {
+		if name != "" && counts[name] == 0 && steps > 2000 {
+			t.Errorf("of %d steps, none was %q", steps, name)
+		}
+	}
+	t.Logf("%d steps: %v", steps, counts)
 }

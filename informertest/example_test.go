@@ -73,8 +73,33 @@ func ExampleScript() {
 	// End  10 <nil>
 	// Modified a=new@11
 	// Deleted b@12
-	// the script says that the version is too old
+	// The resourceVersion for the provided list is too old.
 	// [list watch?resourceVersion=10]
+}
+
+// A function writes the script, with what it is asked at hand: here a server
+// whose only object changes all the time.
+func ExampleNewScriptFunc() {
+	t := exampleTest{} // in a test, its t
+	version := 10
+	source := informertest.NewScriptFunc(t, informertest.NewObject, func(c informertest.Call) string {
+		if c.Kind == "list" {
+			return fmt.Sprintf("list %d a", version)
+		}
+		version++
+		return fmt.Sprintf("%s sleep=10ms a@%d", c.Kind, version)
+	})
+	ctx := context.Background()
+	for event := range source.List(ctx, metav1.ListOptions{}) {
+		fmt.Println(event.Type, event.Version)
+	}
+	for event := range source.Watch(ctx, metav1.ListOptions{ResourceVersion: "10"}) {
+		fmt.Println(event.Type, event.Object)
+	}
+	// Output:
+	// Added 10
+	// End 10
+	// Modified a@11
 }
 
 // exampleTest stands for a *testing.T, which an example does not have.

@@ -43,6 +43,7 @@ type listQuery struct {
 	start     string
 	limit     int64
 	continued bool
+	number    int // of the page, from 1; 0 counts as 1
 }
 
 // page is one page of a list.
@@ -88,16 +89,16 @@ func newListQuery(opts internalversion.ListOptions, sel selection) (listQuery, e
 
 // resume goes on where a token says.
 func (q *listQuery) resume(opts internalversion.ListOptions) error {
-	start, version, err := decodeToken(opts.Continue)
+	t, err := decodeToken(opts.Continue)
 	if err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("invalid continue token: %v", err))
 	}
 	if opts.ResourceVersion != "" && opts.ResourceVersion != "0" {
 		return apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 	}
-	q.continued, q.start = true, q.prefix+start
-	if version > 0 {
-		q.exact, q.notBefore = version, version
+	q.continued, q.start, q.number = true, q.prefix+t.Start, t.Page
+	if t.Version > 0 {
+		q.exact, q.notBefore = t.Version, t.Version
 	}
 	return nil
 }
@@ -107,40 +108,42 @@ type token struct {
 	APIVersion string `json:"v"`
 	Version    int64  `json:"rv"` // -1 for the current one
 	Start      string `json:"start"`
+	// Page is the number of the page, which only faults want to know.
+	Page int `json:"page,omitempty"`
 }
 
-func encodeToken(start string, version int64) (string, error) {
-	data, err := json.Marshal(token{APIVersion: "meta.k8s.io/v1", Version: version, Start: start})
+func encodeToken(start string, version int64, page int) (string, error) {
+	data, err := json.Marshal(token{APIVersion: "meta.k8s.io/v1", Version: version, Start: start, Page: page})
 	if err != nil {
 		return "", fmt.Errorf("informertest: encode token: %w", err)
 	}
 	return base64.RawURLEncoding.EncodeToString(data), nil
 }
 
-func decodeToken(encoded string) (start string, version int64, err error) {
+func decodeToken(encoded string) (token, error) {
+	var t token
 	data, err := base64.RawURLEncoding.DecodeString(encoded)
 	if err != nil {
-		return "", 0, fmt.Errorf("continue key is not valid: %w", err)
+		return t, fmt.Errorf("continue key is not valid: %w", err)
 	}
-	var t token
 	if err := json.Unmarshal(data, &t); err != nil {
-		return "", 0, fmt.Errorf("continue key is not valid: %w", err)
+		return t, fmt.Errorf("continue key is not valid: %w", err)
 	}
 	switch {
 	case t.APIVersion != "meta.k8s.io/v1":
-		return "", 0, fmt.Errorf("continue key is not valid: server does not recognize this encoded version %v", t.APIVersion)
+		return t, fmt.Errorf("continue key is not valid: server does not recognize this encoded version %v", t.APIVersion)
 	case t.Version == 0:
-		return "", 0, errors.New("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+		return t, errors.New("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
 	case t.Start == "":
-		return "", 0, errors.New("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")
+		return t, errors.New("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")
 	case path.Clean("/"+t.Start) != "/"+strings.TrimPrefix(t.Start, "/"):
-		return "", 0, fmt.Errorf("continue key is not valid: %v", t.Start)
+		return t, fmt.Errorf("continue key is not valid: %v", t.Start)
 	}
-	return t.Start, t.Version, nil
+	return t, nil
 }
 
 // tooLarge says that a version has not been reached.
-func tooLarge(version, current int64) error {
+func tooLarge(version, current int64) *apierrors.StatusError {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", version, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
 		Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
@@ -210,7 +213,7 @@ func (q listQuery) page(state past, version int64) (page, error) {
 			break
 		}
 		last := p.records[len(p.records)-1].key
-		next, err := encodeToken(strings.TrimPrefix(last, q.prefix)+"\x00", version)
+		next, err := encodeToken(strings.TrimPrefix(last, q.prefix)+"\x00", version, max(q.number, 1)+1)
 		if err != nil {
 			return page{}, err
 		}
@@ -229,7 +232,7 @@ func (q listQuery) expired() error {
 	if !q.continued {
 		return apierrors.NewResourceExpired(listTooOld)
 	}
-	next, err := encodeToken(strings.TrimPrefix(q.start, q.prefix), -1)
+	next, err := encodeToken(strings.TrimPrefix(q.start, q.prefix), -1, q.number)
 	if err != nil {
 		return err
 	}

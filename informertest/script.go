@@ -2,6 +2,7 @@ package informertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -94,7 +95,7 @@ func (c Call) String() string {
 //
 // An object is written NAMESPACE/NAME#UID=VALUE@VERSION, where all but the name
 // may be left out: UID, value and version are then those that the script showed
-// last. Of a new object, the version is that of the list or 0, and the UID
+// last. A version "-" is none. Of a new object, the version is that of the list or 0, and the UID
 // depends on the key and on how often it was deleted, which is also what
 // happens to an object that a list does not hold. In front stands what happens:
 //
@@ -104,6 +105,7 @@ func (c Call) String() string {
 //	-a@12    it is deleted, in its last state, at version 12
 //	--a@12   it is deleted, and the last state is not known
 //	!a       it is bad: an *[informer.ObjectError]
+//	!        so is an object that has no name
 //
 // The other words are
 //
@@ -111,18 +113,34 @@ func (c Call) String() string {
 //	sleep=5s                 time passes
 //	hang                     nothing more happens until the context ends
 //	close                    the stream ends here (as at the end of a line)
+//	gateway=3s               it does so after some time
 //	error                    an error of no particular kind
-//	eof, refused             the connection breaks, it cannot be made
+//
+// and those of a [Fault]: errors, and what a source makes of what cannot be
+// decoded.
+//
+//	eof, drop, refused       the connection breaks, it cannot be made
+//	delay=5s                 time passes
 //	expired, toolarge        410, 504 for a version too large
-//	toomany=7s, unavailable  429 with a Retry-After, 503
+//	toomany, toomany=7s      429, with a Retry-After
+//	unavailable              503
 //	unauthorized, forbidden, notfound, notallowed, invalid, internal, timeout
 //	                         401, 403, 404, 405, 422, 500, 504
+//	garbage                  an answer that is no JSON
+//	table, wrongkind         an *[informer.WrongTypeError]
 //
-// A name that is one of these words needs a sign. All methods may be called
-// concurrently.
+// A name that is one of these words needs a sign. A script has no bytes: cut,
+// truncated, slow and halfopen are mistakes in it. Faults of content and of
+// state it has no words for, as it can say what they say: "!a" is malformed,
+// "a a" twice, "!" nameless, "a@-" versionless, "a@11 a@11" duplicate, "b@12
+// a@11" reorder, "list a" unversioned, a stream without "end" ignored, a list of
+// a lower version stale or restored, "a#other" reborn.
+//
+// All methods may be called concurrently.
 type Script[T informer.Object] struct {
 	t    TB
 	make func(Object) T
+	next func(Call) string // the next line; nil: it is the first of lines
 
 	mu      sync.Mutex // guards everything below
 	lines   []*line    // not used up yet
@@ -138,10 +156,7 @@ type Script[T informer.Object] struct {
 // must keep key, UID and version. A line that makes no sense ends the test.
 func NewScript[T informer.Object](t TB, make func(Object) T, lines ...string) *Script[T] {
 	t.Helper()
-	s := &Script[T]{
-		t: t, make: make,
-		objects: map[informer.Key]Object{}, deleted: map[informer.Key]int{}, listed: map[informer.Key]bool{},
-	}
+	s := newScript(t, make)
 	for i, text := range lines {
 		parsed, err := parseLine(text)
 		if err != nil {
@@ -150,6 +165,25 @@ func NewScript[T informer.Object](t TB, make func(Object) T, lines ...string) *S
 		s.lines = append(s.lines, parsed)
 	}
 	return s
+}
+
+// NewScriptFunc returns a script whose next line is what next returns, which is
+// called as each request comes, on the goroutine of the request. So a model of a
+// server can write the script: it knows what is asked and when, and a line may
+// hold what is yet to happen, as in "watch sleep=5s a@11". A line that makes no
+// sense, or an empty one, fails the test as a request without a line does.
+func NewScriptFunc[T informer.Object](t TB, make func(Object) T, next func(Call) string) *Script[T] {
+	t.Helper()
+	s := newScript(t, make)
+	s.next = next
+	return s
+}
+
+func newScript[T informer.Object](t TB, make func(Object) T) *Script[T] {
+	return &Script[T]{
+		t: t, make: make,
+		objects: map[informer.Key]Object{}, deleted: map[informer.Key]int{}, listed: map[informer.Key]bool{},
+	}
 }
 
 // Calls returns the requests so far.
@@ -200,9 +234,16 @@ func (s *Script[T]) answer(ctx context.Context, kind string, opts metav1.ListOpt
 
 // take returns the line for a call.
 func (s *Script[T]) take(ctx context.Context, c Call) (*line, error) {
+	var l *line
+	var err error
+	if s.next != nil {
+		l, err = written(s.next(c), c)
+	}
 	s.mu.Lock()
 	s.calls = append(s.calls, c)
-	l, err := s.nextLocked(c)
+	if s.next == nil || s.failed {
+		l, err = s.nextLocked(c)
+	}
 	first := err != nil && !s.failed
 	s.failed = s.failed || err != nil
 	s.mu.Unlock()
@@ -213,6 +254,18 @@ func (s *Script[T]) take(ctx context.Context, c Call) (*line, error) {
 		<-ctx.Done() // else a caller that tries again would do so for ever
 	}
 	return l, err
+}
+
+// written returns the line that a function has written for a call.
+func written(text string, c Call) (*line, error) {
+	l, err := parseLine(text)
+	if err == nil && !l.fits(c) {
+		err = errors.New("it is for another")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("informertest: script: the line %q for the request %v: %w", text, c, err)
+	}
+	return l, nil
 }
 
 // nextLocked takes the next line, if it is for the call. The caller holds mu.
@@ -347,8 +400,11 @@ func (s *Script[T]) completeLocked(l *line, st step) (Object, bool) {
 	if obj.UID == "" {
 		obj.UID = shown.UID
 	}
-	if obj.Version == "" {
+	switch obj.Version {
+	case "":
 		obj.Version = shown.Version
+	case "-":
+		obj.Version = ""
 	}
 	if obj.Value == "" {
 		obj.Value = shown.Value

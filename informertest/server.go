@@ -26,15 +26,21 @@ type Options struct {
 	// Default: 1min.
 	BookmarkInterval time.Duration
 
+	// Chaos lets faults strike by chance. Rules for faults are given to
+	// [Server.Inject].
+	//
+	// Default: no faults.
+	Chaos Chaos
+
 	// History is how many writes are remembered. Watches, exact lists and
 	// continue tokens that need an older state are answered 410.
 	//
 	// Default: 4096.
 	History int
 
-	// Intercept wraps the handler of all requests, so that a test can delay,
-	// refuse, cut or change what it likes. http.NewResponseController works on
-	// the writer that it gets. Requests shows what the wrapped handler says.
+	// Intercept wraps the handler of all requests, faults included, so that a
+	// test can do what no fault does. http.NewResponseController works on the
+	// writer that it gets. Requests shows what the wrapped handler says.
 	//
 	// Default: nothing is intercepted.
 	Intercept func(http.Handler) http.Handler
@@ -68,6 +74,10 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("informertest: negative option: BookmarkInterval %v, History %d, Record %d",
 			o.BookmarkInterval, o.History, o.Record)
 	}
+	var err error
+	if o.Chaos, err = o.Chaos.withDefaults(); err != nil {
+		return o, fmt.Errorf("informertest: %w", err)
+	}
 	if o.BookmarkInterval == 0 {
 		o.BookmarkInterval = defaultBookmarkInterval
 	}
@@ -89,6 +99,8 @@ type Server struct {
 	known     catalog
 	store     *store
 	requests  *requestLog
+	faults    *faults
+	initial   int64 // the version at the start
 	listener  net.Listener
 	host      string
 	transport *http.Transport
@@ -111,7 +123,7 @@ func NewServer(opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		opts: opts, known: known, store: newStore(opts.History), requests: &requestLog{limit: opts.Record},
+		opts: opts, known: known, store: newStore(opts.History), faults: &faults{chaos: opts.Chaos},
 		transport: &http.Transport{
 			DisableCompression: true, MaxIdleConnsPerHost: maxIdle, ReadBufferSize: readBuffer,
 		},
@@ -119,7 +131,9 @@ func NewServer(opts Options) (*Server, error) {
 	if err := s.addNamespaces("default", "kube-node-lease", "kube-public", "kube-system"); err != nil {
 		return nil, err
 	}
-	s.handler = http.HandlerFunc(s.serve)
+	s.initial = s.store.current()
+	s.requests = &requestLog{limit: opts.Record, about: s.asked}
+	s.handler = http.HandlerFunc(s.serveFaulty)
 	if opts.Intercept != nil {
 		s.handler = opts.Intercept(s.handler)
 	}
@@ -192,7 +206,7 @@ func (s *Server) Run(ctx context.Context) error {
 // of requests. The caller owns it.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{
-		Host: s.host, Transport: s.transport, QPS: -1,
+		Host: s.host, Transport: clientTransport{s}, QPS: -1,
 		ContentConfig: rest.ContentConfig{
 			ContentType: "application/json", AcceptContentTypes: "application/json",
 		},
@@ -212,7 +226,7 @@ func (s *Server) Compact() { s.store.compact() }
 
 // Requests returns the last requests in the order in which they came, as many
 // as Options.Record says. Their maps are not to be changed.
-func (s *Server) Requests() []Request { return s.requests.all() }
+func (s *Server) Requests() Requests { return s.requests.all() }
 
 // serve answers a request that nobody intercepts.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {

@@ -43,6 +43,7 @@ type store struct {
 	history     []change // above floor, in order
 	collections map[schema.GroupResource]*collection
 	changed     chan struct{} // closed by the next write; nil if nobody waits
+	epoch       int           // a watch ends when this grows
 }
 
 // collection holds the objects of a resource.
@@ -81,17 +82,28 @@ func (s *store) commitLocked(old, next *record) {
 	if over := len(s.history) - s.limit; over > 0 {
 		s.forgetLocked(over)
 	}
+	s.replaceLocked(old, next)
+	s.wakeLocked()
+}
+
+// replaceLocked puts next in the place of old; either may be nil. The caller
+// holds mu.
+func (s *store) replaceLocked(old, next *record) {
 	if next == nil {
 		c := s.collectionLocked(old.resource)
 		delete(c.records, old.key)
 		c.keys = nil
-	} else {
-		c := s.collectionLocked(next.resource)
-		c.records[next.key] = next
-		if old == nil {
-			c.keys = nil
-		}
+		return
 	}
+	c := s.collectionLocked(next.resource)
+	c.records[next.key] = next
+	if old == nil {
+		c.keys = nil
+	}
+}
+
+// wakeLocked tells all who wait that something has changed. The caller holds mu.
+func (s *store) wakeLocked() {
 	if s.changed != nil {
 		close(s.changed)
 		s.changed = nil
@@ -119,6 +131,12 @@ func (s *store) current() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version
+}
+
+func (s *store) epochNow() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.epoch
 }
 
 // changedLocked returns a channel that the next write closes. The caller holds

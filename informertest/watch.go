@@ -1,7 +1,6 @@
 package informertest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,6 +33,7 @@ type watcher struct {
 	from      int64         // where it started
 	bookmarks time.Duration // between two of them; 0 for none
 	end       time.Time
+	epoch     int // of the store
 }
 
 // watchQuery says where a watch starts.
@@ -42,6 +42,7 @@ type watchQuery struct {
 	endMark   bool  // and a bookmark after them
 	notBefore int64 // the version that must have been reached for initial
 	from      int64 // the version after which changes are told; 0 for now
+	stale     int64 // an older version that initial shows; 0 for the current one
 }
 
 func newWatchQuery(opts internalversion.ListOptions, current int64) (watchQuery, error) {
@@ -69,13 +70,14 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, t target, op
 		writeError(w, err)
 		return
 	}
+	q.stale, _ = r.Context().Value(staleKey{}).(int64)
 	timeout := minWatch + rand.N(minWatch)
 	if opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0 {
 		timeout = time.Duration(*opts.TimeoutSeconds) * time.Second
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	watching := &watcher{selection: sel, store: s.store, view: v, w: w, end: time.Now().Add(timeout)}
+	watching := &watcher{selection: sel, store: s.store, view: v, w: w, end: time.Now().Add(timeout), epoch: s.store.epochNow()}
 	if opts.AllowWatchBookmarks {
 		watching.bookmarks = s.opts.BookmarkInterval
 	}
@@ -108,7 +110,7 @@ func (w *watcher) start(ctx context.Context, q watchQuery) error {
 	if err := w.store.waitFor(ctx, q.notBefore); err != nil {
 		return err
 	}
-	p, err := w.store.list(ctx, listQuery{selection: w.selection})
+	p, err := w.store.list(ctx, listQuery{selection: w.selection, exact: q.stale})
 	if err != nil {
 		return err
 	}
@@ -169,11 +171,11 @@ func (w *watcher) follow(ctx context.Context) error {
 
 // next returns the next changes of the resource and the version they lead to.
 // If those are all, changed tells of the next one. If the history does not go
-// back far enough, there is neither.
+// back far enough, or is another one than it was, there is neither.
 func (w *watcher) next() (changes []change, upTo int64, changed <-chan struct{}) {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
-	if w.version < w.store.floor {
+	if w.version < w.store.floor || w.epoch != w.store.epoch {
 		return nil, 0, nil
 	}
 	pending := w.store.sinceLocked(w.version)
@@ -239,12 +241,7 @@ func (w *watcher) send(event watch.EventType, r *record) error {
 }
 
 func (w *watcher) write(event watch.EventType, body []byte) error {
-	var buf bytes.Buffer
-	buf.Grow(len(body) + 40)
-	fmt.Fprintf(&buf, `{"type":%q,"object":`, string(event))
-	buf.Write(body)
-	buf.WriteString("}\n")
-	_, err := w.w.Write(buf.Bytes())
+	_, err := w.w.Write(encodeFrame(event, body))
 	return err
 }
 
