@@ -6,7 +6,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Tests with a model run this many random cases each, without the race detector.
 CHECKS = 1000
 
-.PHONY: demo test lint unit models examples e2e
+.PHONY: demo test lint unit models fuzz examples e2e
 
 # The main job: a controller at work for 15 seconds, on an embedded server.
 demo:
@@ -27,6 +27,17 @@ unit:
 
 models:
 	go test -timeout 10m -run 'Model|Weather' . ./informertest/... -rapid.checks=$(CHECKS) -rapid.steps=100
+
+# Each fuzz target for so long, from its seeds and its corpus in testdata.
+FUZZTIME = 20s
+
+fuzz:
+	@for package in . ./informertest; do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			echo "fuzz: $$target"; \
+			go test -run NONE -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$package || exit 1; \
+		done; \
+	done
 
 # Each program is built, run, and its output checked.
 examples:

@@ -30,6 +30,12 @@
 //	source := informertest.NewScript(t, informertest.NewObject,
 //		"list 10 a b", "watch a@11 expired", "list 20 b", "watch hang")
 //
+// A [Guard] finds out who changes objects of a cache, which are read-only:
+//
+//	guard := informertest.NewGuard(source)
+//	guard.Verify(t) // at the end of the test
+//	pods, err := informer.New(guard, informer.Options{})
+//
 // What a [Server] leaves out: it has no admission, authentication, defaults or
 // validation beyond metadata, no managedFields, and it speaks JSON only.
 // Server-side apply and tables are refused. No controller runs, with one
