@@ -183,7 +183,7 @@ func canaryAnswers() map[string]restTrip {
 	return answers
 }
 
-// Tokens and bodies are in no error and in no log, whatever a server answers, to
+// Promises 20, 21: tokens and bodies are in no error and in no log, whatever a server answers, to
 // whichever client, at whatever time: neither the bearer token, nor the continue
 // token, nor anything of an object. What they have been hidden by still says
 // what kind of error it was.

@@ -80,8 +80,9 @@ type latest[T any] struct {
 // A MutatedError says that an object was changed after it had come from its
 // source.
 type MutatedError struct {
-	// Key names the object, Version is its resource version, both as they were.
-	Key     informer.Key
+	// Key names the object, as it was.
+	Key informer.Key
+	// Version is its resource version, as it was.
 	Version string
 	// Field is the first field that differs, as in JSON, such as
 	// "spec.containers[0].image" or `metadata.labels["app.kubernetes.io/name"]`.

@@ -211,7 +211,7 @@ func TestGuardCase12Silent(t *testing.T) {
 			case i%100 == 0 && i%600 != 300:
 				srv.Compact()
 			}
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			if i%600 == 599 {
 				if err := guard.Check(); err != nil {
 					t.Errorf("after %d s: %v", i, err)
@@ -235,12 +235,12 @@ func scriptGuard(t *testing.T, lines ...string) (*informertest.Guard[informertes
 		t.Fatal(err)
 	}
 	runUntilEnd(t, inf)
-	time.Sleep(time.Minute)
+	<-time.After(time.Minute)
 	synctest.Wait()
 	return guard, inf
 }
 
-// A list that brings an unchanged object leaves the old one in the cache, and a
+// Promise 31: a list that brings an unchanged object leaves the old one in the cache, and a
 // list that breaks off, or that is not believed, brings nothing: it is the
 // object in the cache that is guarded, whichever that is.
 func TestGuardRelists(t *testing.T) {
@@ -275,7 +275,7 @@ func TestGuardRelists(t *testing.T) {
 	}
 }
 
-// Deleted and replaced objects are looked at once more when a guard lets them
+// Promise 31: deleted and replaced objects are looked at once more when a guard lets them
 // go, without a check in between.
 func TestGuardLetsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestGuardLetsGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		runUntilEnd(t, inf)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		runtime.GC()
 		if found := mutated(t, guard.Check()); len(found) != 1 {
 			t.Errorf("found %q, want one", found)
@@ -324,7 +324,7 @@ type odd struct {
 	When    time.Time
 }
 
-// Objects of any type are copied and compared: what means the same is the same,
+// Promise 31: objects of any type are copied and compared: what means the same is the same,
 // and what only a private field leads to is seen as far as it is a plain value.
 func TestGuardAnyType(t *testing.T) {
 	for want, change := range map[string]func(o *odd){
@@ -366,7 +366,7 @@ func TestGuardAnyType(t *testing.T) {
 	}
 }
 
-// An unstructured object is named by the paths of its content.
+// Promise 31: an unstructured object is named by the paths of its content.
 func TestGuardUnstructured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := informertest.Start(t, informertest.Options{})
@@ -398,7 +398,7 @@ func (f *failing) Errorf(format string, args ...any) {
 	f.errors = append(f.errors, fmt.Sprintf(format, args...))
 }
 
-// Verify fails a test at its end, and Run ends when there is something to tell.
+// Promise 31: Verify fails a test at its end, and Run ends when there is something to tell.
 func TestGuardVerifyAndRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, guard, pods := guardedRun(t)
@@ -432,7 +432,7 @@ func TestGuardVerifyAndRun(t *testing.T) {
 	})
 }
 
-// What a transform behind the guard does is no change.
+// Promise 31: what a transform behind the guard does is no change.
 func TestGuardTransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := informertest.NewScript(t, informertest.NewObject, "stream a@5 end 10 hang")
