@@ -141,11 +141,16 @@ func TestBacklogAgeOfCoalesced(t *testing.T) {
 			age     time.Duration // a second later
 		}{
 			{"in a call", func() { source.write("a") }, 1, time.Second},
-			{"it came", func() { source.write("b") }, 2, 2 * time.Second},
-			{"it came, and a", func() { source.write("a") }, 3, 3 * time.Second},
-			{"the call returns", func() { gate <- struct{}{} }, 2, 3 * time.Second}, // b's
-			{"it goes in vain", func() { source.write("z"); source.delete("z") }, 2, 4 * time.Second},
-			{"the next returns", func() { gate <- struct{}{} }, 1, 4 * time.Second}, // a's
+			{"b comes", func() { source.write("b") }, 2, 2 * time.Second},
+			{"a changes", func() { source.write("a") }, 3, 3 * time.Second},
+			{"too much", func() {
+				for _, name := range []string{"b", "a", "b", "a"} {
+					source.write(name)
+				}
+			}, 3, 4 * time.Second},
+			{"z comes and goes", func() { source.write("z"); synctest.Wait(); source.delete("z") }, 3, 5 * time.Second},
+			{"the call returns", func() { gate <- struct{}{} }, 2, 5 * time.Second}, // b's
+			{"the next returns", func() { gate <- struct{}{} }, 1, 5 * time.Second}, // a's
 			{"the last returns", func() { gate <- struct{}{} }, 0, 0},
 		}
 		for _, step := range steps {
