@@ -79,9 +79,6 @@ func drawSimHistory(t *rapid.T, kinds []simKind) *simHistory {
 		watchTimeout: rapid.SampledFrom([]time.Duration{20 * time.Second, time.Minute, 5 * time.Second}).Draw(t, "timeout"),
 		busy:         rapid.SampledFrom([]time.Duration{0, 0, 100 * time.Millisecond, time.Second}).Draw(t, "busy"),
 	}
-	for range 48 * rapid.IntRange(1, 15).Draw(t, "writes") {
-		h.steps = append(h.steps, drawSimStep(t))
-	}
 	drawFault := func(t *rapid.T) simFault { return drawSimFault(t, kinds) }
 	h.faults = rapid.SliceOfN(rapid.Custom(drawFault), 0, 20).Draw(t, "faults")
 	for range rapid.IntRange(0, 7).Draw(t, "more faults") {
@@ -90,6 +87,10 @@ func drawSimHistory(t *rapid.T, kinds []simKind) *simHistory {
 	h.handlers = rapid.SliceOfN(rapid.Custom(drawSimHandler), 0, 8).Draw(t, "handlers")
 	for range rapid.IntRange(0, 3).Draw(t, "more handlers") {
 		h.handlers = append(h.handlers, drawSimHandler(t))
+	}
+	// What is drawn last can shrink without a change of the rest.
+	for range 16 * rapid.IntRange(0, 45).Draw(t, "writes") {
+		h.steps = append(h.steps, drawSimStep(t))
 	}
 	return h
 }
@@ -175,6 +176,12 @@ func (s *simulation) fail(format string, args ...any) {
 	}
 }
 
+func (s *simulation) failed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.wrongs) > 0
+}
+
 // wait is what slow code of the user's does.
 func (s *simulation) wait(d time.Duration) {
 	timer := time.NewTimer(d)
@@ -245,7 +252,9 @@ func (s *simulation) run(t *testing.T, source informer.ListerWatcher[simObj]) {
 	done := make(chan error, 1)
 	go func() { done <- inf.Run(ctx) }()
 	s.watch(ctx)
-	s.checkEnd()
+	if !s.failed() {
+		s.checkEnd()
+	}
 	cancel()
 	ended := time.Now()
 	if err := <-done; err != nil || time.Since(ended) > 100*time.Millisecond {
@@ -268,7 +277,7 @@ func simDigit(obj simObj) int { return int(obj.Value[len(obj.Value)-1] - '0') }
 // watch checks bounds until everything is over, and the server has been good
 // for so long that the informer must be up to date.
 func (s *simulation) watch(ctx context.Context) {
-	for !s.server.finished() && simWait(ctx, 10*time.Second) {
+	for !s.server.finished() && !s.failed() && simWait(ctx, 10*time.Second) {
 		s.checkBounds()
 		if time.Since(s.world.start) > 24*time.Hour {
 			s.fail("the history does not end")
@@ -276,7 +285,9 @@ func (s *simulation) watch(ctx context.Context) {
 		}
 	}
 	close(s.rest)
-	simWait(ctx, 15*time.Minute)
+	if !s.failed() {
+		simWait(ctx, 15*time.Minute)
+	}
 	synctest.Wait()
 }
 
