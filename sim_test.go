@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -77,7 +78,7 @@ func drawSimHistory(t *rapid.T, kinds []simKind) *simHistory {
 			bookmarks: rapid.SampledFrom([]time.Duration{0, 10 * time.Second, time.Minute}).Draw(t, "bookmarks"),
 		},
 		watchTimeout: rapid.SampledFrom([]time.Duration{20 * time.Second, time.Minute, 5 * time.Second}).Draw(t, "timeout"),
-		busy:         rapid.SampledFrom([]time.Duration{0, 0, 100 * time.Millisecond, time.Second}).Draw(t, "busy"),
+		busy:         rapid.SampledFrom([]time.Duration{0, 0, 100 * time.Millisecond, time.Second, 10 * time.Second}).Draw(t, "busy"),
 	}
 	drawFault := func(t *rapid.T) simFault { return drawSimFault(t, kinds) }
 	h.faults = rapid.SliceOfN(rapid.Custom(drawFault), 0, 20).Draw(t, "faults")
@@ -89,7 +90,7 @@ func drawSimHistory(t *rapid.T, kinds []simKind) *simHistory {
 		h.handlers = append(h.handlers, drawSimHandler(t))
 	}
 	// What is drawn last can shrink without a change of the rest.
-	for range 16 * rapid.IntRange(0, 45).Draw(t, "writes") {
+	for range 64 * rapid.IntRange(0, 15).Draw(t, "writes") {
 		h.steps = append(h.steps, drawSimStep(t))
 	}
 	return h
@@ -138,7 +139,7 @@ func drawSimHandler(t *rapid.T) simPlan {
 		opts: informer.HandlerOptions{
 			Backlog: rapid.SampledFrom([]int{0, 1, 5, 40}).Draw(t, "backlog"),
 			OnPanic: rapid.SampledFrom([]informer.PanicPolicy{informer.PanicReport, informer.PanicReport, informer.PanicDetach}).Draw(t, "policy"),
-			Resync:  times("resync", 0, 0, time.Minute),
+			Resync:  times("resync", 0, 0, 64*time.Second), // a slice each second
 		},
 	}
 }
@@ -331,6 +332,12 @@ func (s *simulation) checkEnd() {
 		if !s.oracle.right(key, cache[key], &present, epoch, i) {
 			s.fail("the cache has %v at %s, the server %+v at %d", cache[key], version, present.objects[key], present.version)
 		}
+	}
+	// Where bookmarks come, the cache says that it knows of all writes.
+	_, model := s.server.(*simServer)
+	every := s.history.traits.bookmarks
+	if model && every > 0 && every < s.history.watchTimeout && version != strconv.Itoa(present.version) {
+		s.fail("the cache is at %s, the server at %d", version, present.version)
 	}
 	status := s.inf.Status()
 	for _, err := range status.Bad {
