@@ -444,10 +444,12 @@ func (r *simRecord) check(t *testing.T) {
 
 // TestSimulation: the whole informer, with any history of the server, any
 // faults, and handlers that come, go, are slow, are stuck and panic. Every
-// state is one of the server, in order (promises 2 and 4); in the end the cache
-// is the server, and every handler has been told exactly that (promises 3, 14
-// and 16); requests and queues are bounded all the time (promises 7, 9 and 15);
-// nothing is left of it (promises 19 and 29).
+// state is one of the server, in order (promises 2 and 4), but for bad objects,
+// which the status names (promise 12); in the end the cache is the server, also
+// after a restore that only silence tells of (promise 11), and every handler has
+// been told exactly that (promises 3, 14 and 16); requests and queues are
+// bounded all the time (promises 7, 9 and 15); nothing is left of it (promises
+// 19 and 29).
 func TestSimulation(t *testing.T) {
 	simulateAll(t, &simRecord{table: newSimTable(simKinds()), parts: 2, everywhere: true}, simulate)
 }
