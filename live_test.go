@@ -5,6 +5,7 @@ import (
 	"flag"
 	"iter"
 	"math"
+	"net/http"
 	"runtime"
 	"strconv"
 	"sync"
@@ -134,4 +135,17 @@ func startOf[T informer.Object](t *testing.T, source informer.ListerWatcher[T], 
 		}
 	})
 	return inf
+}
+
+// refuseStreams makes an API server one that does not know streaming lists.
+func refuseStreams(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("sendInitialEvents") {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = w.Write([]byte(statusText(http.StatusUnprocessableEntity, "Invalid")))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -27,10 +27,10 @@ func TestReflectorCase4ForbiddenAtFirst(t *testing.T) {
 	}
 }
 
-// Case 5 (external-dns#1458, client-go#755; promises 10 and 11): a watch that
-// neither sends nor closes is given up a little after the time that it was asked
-// for, and resumed from its version without a list; a bookmark is enough to
-// know that the server has reached it.
+// Case 5 (external-dns#1458, client-go#755, fabric8#6379; promises 10 and 11): a
+// watch that neither sends nor closes is given up a little after the time that
+// it was asked for, and resumed from its version without a list; a bookmark is
+// enough to know that the server has reached it.
 func TestReflectorCase5SilentWatch(t *testing.T) {
 	run := runReflector(t, []string{"list ]10", "watch +a@11 hang", "watch *12 hang"}, informer.Options{}, time.Hour)
 	if lists := run.status.Lists; lists != 1 {
@@ -74,7 +74,7 @@ func TestReflectorStreamGoesOnAsWatch(t *testing.T) {
 	}
 }
 
-// Case 6 (k8s#140890, #135895, calico#11114, kcp#4384; promise 8): a streaming
+// Case 6 (k8s#140890, k8s#135895, calico#11114, kcp#4384; promise 8): a streaming
 // list that does not end is given up, and a plain list takes its place.
 func TestReflectorCase6StreamHangs(t *testing.T) {
 	tests := []struct {
@@ -127,7 +127,7 @@ func TestReflectorExpiredWhileFailing(t *testing.T) {
 	wantEqual(t, "failures", run.failures, "watch 1", ",")
 }
 
-// Case 17 (k8s#87794, #90514, cilium#25551; promise 9): when a server has been
+// Case 17 (k8s#87794, k8s#90514, cilium#25551; promise 9): when a server has been
 // down for a minute, clients come back spread over time, and none lists.
 func TestReflectorCase17ThunderingHerd(t *testing.T) {
 	const down, back = 10 * time.Second, 70 * time.Second
@@ -179,7 +179,7 @@ func TestReflectorCase17ThunderingHerd(t *testing.T) {
 	}
 }
 
-// Case 18 (k8s#102718, #129266, werf/kubedog#134; promises 9 and 11): n expired
+// Case 18 (k8s#102718, k8s#129266, werf/kubedog#134; promises 9 and 11): n expired
 // watches make n lists, with pauses that grow, and no report.
 func TestReflectorCase18ExpiredForEver(t *testing.T) {
 	run := runReflector(t, []string{"list +a@5 ]10", "watch ? 410"}, informer.Options{}, time.Hour)
