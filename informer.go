@@ -99,9 +99,9 @@ func (inf *Informer[T]) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	tasks = append(tasks, inf.finish()...)
-	ctx = context.WithoutCancel(ctx)
-	late := inf.await(ctx, tasks)
-	inf.reflector.log.end(ctx)
+	after := context.WithoutCancel(ctx)
+	late := inf.await(after, tasks)
+	inf.reflector.log.end(after)
 	return errors.Join(inf.fatal(), late)
 }
 
