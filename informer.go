@@ -99,6 +99,7 @@ func (inf *Informer[T]) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	tasks = append(tasks, inf.finish()...)
+	// A variable of its own: the tasks may not have begun, and look at ctx.
 	after := context.WithoutCancel(ctx)
 	late := inf.await(after, tasks)
 	inf.reflector.log.end(after)
