@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/seed-99a027e8/informer"
 )
@@ -143,5 +144,45 @@ func TestDeltaFIFOClosed(t *testing.T) {
 		if !errors.Is(err, informer.ErrStopped) {
 			t.Errorf("%s = %v, want ErrStopped", what, err)
 		}
+	}
+}
+
+// Promise 3: a consumer that waits is woken by whatever there is to take, and by
+// the end of the queue.
+func TestDeltaFIFOWakes(t *testing.T) {
+	old := &fifoObject{name: "old", uid: "u1", version: "1"}
+	x := &fifoObject{name: "x", uid: "u2", version: "2"}
+	for what, tell := range map[string]func(*informer.DeltaFIFO[*fifoObject]) error{
+		"an addition":    func(q *informer.DeltaFIFO[*fifoObject]) error { return q.Add(x) },
+		"an update":      func(q *informer.DeltaFIFO[*fifoObject]) error { return q.Update(x) },
+		"a deletion":     func(q *informer.DeltaFIFO[*fifoObject]) error { return q.Delete(old) },
+		"a list":         func(q *informer.DeltaFIFO[*fifoObject]) error { return q.Replace(nil, "9") },
+		"a resync":       func(q *informer.DeltaFIFO[*fifoObject]) error { q.Resync(); return nil },
+		"the end of all": func(q *informer.DeltaFIFO[*fifoObject]) error { q.Close(); return nil },
+		"a bookmark": func(q *informer.DeltaFIFO[*fifoObject]) error {
+			return q.Apply(informer.Event[*fifoObject]{Type: informer.EventBookmark, Version: "9"})
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := informer.NewIndexer[*fifoObject](informer.IndexerOptions{})
+			if err := store.Add(old); err != nil {
+				t.Fatal(err)
+			}
+			queue := informer.NewDeltaFIFO(store.Reader)
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan error, 1)
+			go func() {
+				done <- queue.PopAll(ctx, func(informer.Batch[*fifoObject]) error { return nil })
+			}()
+			synctest.Wait()
+			if err := tell(queue); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			cancel()
+			if err := <-done; errors.Is(err, context.Canceled) {
+				t.Errorf("%s does not wake the consumer", what)
+			}
+		})
 	}
 }
