@@ -6,14 +6,17 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Tests with a model run this many random cases each, without the race detector.
 CHECKS = 1000
 
-.PHONY: demo test lint unit models fuzz examples e2e
+# How long the soak runs.
+SOAK = 30m
+
+.PHONY: demo test lint unit models simulation examples e2e fuzz mutate soak
 
 # The main job: a controller at work for 15 seconds, on an embedded server.
 demo:
 	go run ./examples/controller -for 15s
 
 # Everything: style, tests with the race detector, examples, the real API server.
-test: lint unit models examples e2e
+test: lint unit models simulation examples e2e
 
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }
@@ -23,10 +26,17 @@ lint:
 	cd e2e && $(STATICCHECK) ./...
 
 unit:
-	go test -race -timeout 10m . ./informertest/...
+	go test -race -timeout 10m . ./informertest/... ./mutate
 
 models:
 	go test -timeout 10m -run 'Model|Weather' . ./informertest/... -rapid.checks=$(CHECKS) -rapid.steps=100
+
+# Whole informers: 10,000 histories of a scripted source in two parts, 1,000 with
+# the race detector, and 500 of a server. They print which faults struck when.
+simulation:
+	go test -timeout 10m -run 'Simulation$$' -v . -rapid.checks=5000
+	go test -race -timeout 10m -run 'Simulation$$' -v . -rapid.checks=500
+	go test -timeout 10m -run 'SimulationServer$$' -v . -rapid.checks=500
 
 # Each fuzz target for so long, from its seeds and its corpus in testdata.
 FUZZTIME = 20s
@@ -47,3 +57,13 @@ examples:
 # time.
 e2e:
 	cd e2e && go test -race -parallel 4 -timeout 30m ./...
+
+# Breaks the code in hundreds of ways, one at a time: for each, a test that names
+# the broken promise has to fail. See `go doc ./mutate`.
+mutate:
+	go run ./mutate
+
+# 20 informers on a server that is killed, restarted and compacted at random. Not
+# part of the tests: it takes SOAK, and a few minutes more.
+soak:
+	cd e2e && go test -run 'TestSoak$$' -soak $(SOAK) -timeout 0 -v .

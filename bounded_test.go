@@ -47,7 +47,7 @@ func TestStuckHandlerHoldsFewObjects(t *testing.T) {
 		synctest.Wait()
 		if len(changes) != 2 || changes[1].Type != informer.Updated || changes[1].Old.version != "2" ||
 			changes[1].New.version != fmt.Sprint(updates+2) {
-			t.Errorf("the handler was told %d changes, the last one %+v, want one from 2 to %d", len(changes), changes[len(changes)-1].Type, updates+2)
+			t.Errorf("the handler was told %d changes, want an addition and an update from 2 to %d", len(changes), updates+2)
 		}
 		if alive := all.alive(); alive > 1 {
 			t.Errorf("when all is told %d objects are alive, want the one in the cache", alive)
@@ -141,11 +141,16 @@ func TestBacklogAgeOfCoalesced(t *testing.T) {
 			age     time.Duration // a second later
 		}{
 			{"in a call", func() { source.write("a") }, 1, time.Second},
-			{"it came", func() { source.write("b") }, 2, 2 * time.Second},
-			{"it came, and a", func() { source.write("a") }, 3, 3 * time.Second},
-			{"the call returns", func() { gate <- struct{}{} }, 2, 3 * time.Second}, // b's
-			{"it goes in vain", func() { source.write("z"); source.delete("z") }, 2, 4 * time.Second},
-			{"the next returns", func() { gate <- struct{}{} }, 1, 4 * time.Second}, // a's
+			{"b comes", func() { source.write("b") }, 2, 2 * time.Second},
+			{"a changes", func() { source.write("a") }, 3, 3 * time.Second},
+			{"too much", func() {
+				for _, name := range []string{"b", "a", "b", "a"} {
+					source.write(name)
+				}
+			}, 3, 4 * time.Second},
+			{"z comes and goes", func() { source.write("z"); synctest.Wait(); source.delete("z") }, 3, 5 * time.Second},
+			{"the call returns", func() { gate <- struct{}{} }, 2, 5 * time.Second}, // b's
+			{"the next returns", func() { gate <- struct{}{} }, 1, 5 * time.Second}, // a's
 			{"the last returns", func() { gate <- struct{}{} }, 0, 0},
 		}
 		for _, step := range steps {

@@ -4,7 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-99a027e8/informer"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,7 +34,13 @@ func tinies(n int) []*tiny {
 // Promise 30: after a burst, each part of the pipeline holds at most twice the
 // memory of a fresh one with the same content.
 func TestMemoryAfterBursts(t *testing.T) {
-	const burst, rest = 30_000, 1000
+	for _, rest := range []int{1000, 500} {
+		t.Run(fmt.Sprint(rest), func(t *testing.T) { memoryAfterBursts(t, rest) })
+	}
+}
+
+func memoryAfterBursts(t *testing.T, rest int) {
+	const burst = 30_000
 	objs := tinies(burst)
 	must := func(err error) {
 		t.Helper()
@@ -263,4 +273,28 @@ func TestChurnInsideList(t *testing.T) {
 		t.Errorf("%d objects are alive of which nobody will be told", n)
 	}
 	runtime.KeepAlive(queue)
+}
+
+// Promise 30: a watch that has read one big object holds no buffer of that size
+// afterwards, though it goes on for minutes.
+func TestMemoryAfterBigObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newRawServer(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"10"},"items":[]}`)
+		source := informer.FromREST[corev1.ConfigMap](restClient(t, server), corev1.SchemeGroupVersion.WithResource("configmaps"), informer.RESTOptions{})
+		inf := startOf(t, source, informer.Options{})
+		t.Cleanup(func() { server.send.Close() })
+		send := func(typ, version, value string) {
+			fmt.Fprintf(server.send, `{"type":%q,"object":{"metadata":{"name":"a","uid":"u","resourceVersion":%q},"data":{"k":"%s"}}}`+"\n", typ, version, value)
+			synctest.Wait()
+		}
+		synctest.Wait()
+		send("ADDED", "11", "small")
+		before := heap()
+		send("MODIFIED", "12", strings.Repeat("big", 5<<20))
+		send("MODIFIED", "13", "small again")
+		send("MODIFIED", "14", "small as ever")
+		if held := heap() - before; held > 1<<20 || inf.Version() != "14" {
+			t.Errorf("at version %s, after an object of 15 MiB, %d bytes are held", inf.Version(), held)
+		}
+	})
 }

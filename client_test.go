@@ -94,6 +94,8 @@ func clientListing[L runtime.Object](list L) informer.ListerWatcher[*corev1.Pod]
 	})
 }
 
+// TestClientList (promise 12): an item that is no object of the type, or has no
+// name, is an error of its own; what cannot be a list is one error.
 func TestClientList(t *testing.T) {
 	version := metav1.ListMeta{ResourceVersion: "9", Continue: "c"}
 	a, b := *clientPod("a", "5"), *clientPod("b", "6")
@@ -148,6 +150,8 @@ func clientEvent(t watch.EventType, obj runtime.Object) watch.Event {
 	return watch.Event{Type: t, Object: obj}
 }
 
+// TestClientWatch (promises 12 and 20): bad objects are errors of their own, and
+// a failure that a watch tells of is one, however it does.
 func TestClientWatch(t *testing.T) {
 	a := clientPod("a", "5")
 	service := &corev1.Service{ObjectMeta: a.ObjectMeta}

@@ -407,9 +407,7 @@ func (f *DeltaFIFO[T]) changeLocked(ev Event[T]) {
 	case EventBad:
 		f.turnBadLocked(ev)
 	}
-	if ev.Version != "" && !older(ev.Version, f.version) {
-		f.version = ev.Version
-	}
+	f.version = reached(f.version, ev.Version)
 	f.news = true
 }
 

@@ -95,25 +95,27 @@ func TestDeltaFIFOWithoutStoreListAfterDeletion(t *testing.T) {
 	}
 }
 
-// An event whose version is not known does not hide that the server goes
+// An event whose version says nothing does not hide that the server goes
 // backwards after it (promise 4).
 func TestDeltaFIFOKeepsItsVersion(t *testing.T) {
-	store := informer.NewIndexer[*fifoObject](informer.IndexerOptions{})
-	queue := informer.NewDeltaFIFO(store.Reader)
-	err := errors.Join(queue.Replace(nil, "10"),
-		queue.Apply(informer.Event[*fifoObject]{Type: informer.EventBad, Key: fifoKey("a")}),
-		queue.Replace(nil, "5"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = queue.PopAll(context.Background(), func(b informer.Batch[*fifoObject]) error {
-		if !b.Rewound || b.Version != "5" {
-			t.Errorf("Rewound %v, Version %q; want true, 5", b.Rewound, b.Version)
+	for _, version := range []string{"", "0", "new"} {
+		store := informer.NewIndexer[*fifoObject](informer.IndexerOptions{})
+		queue := informer.NewDeltaFIFO(store.Reader)
+		err := errors.Join(queue.Replace(nil, "10"),
+			queue.Apply(informer.Event[*fifoObject]{Type: informer.EventBad, Key: fifoKey("a"), Version: version}),
+			queue.Replace(nil, "5"))
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+		err = queue.PopAll(t.Context(), func(b informer.Batch[*fifoObject]) error {
+			if !b.Rewound || b.Version != "5" {
+				t.Errorf("after %q: Rewound %v, Version %q; want true, 5", version, b.Rewound, b.Version)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

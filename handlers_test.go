@@ -106,7 +106,8 @@ func TestRegistrationSyncedDespiteChanges(t *testing.T) {
 }
 
 // Promise 18: without objects, a handler is synced when the cache is, also one
-// that was added before Run.
+// that was added before Run. Promise 16: one that never ran is done when it is
+// removed.
 func TestRegistrationSyncedWithoutObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inf, err := informer.New(newLiveSource(), informer.Options{})

@@ -99,7 +99,8 @@ func (inf *Informer[T]) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	tasks = append(tasks, inf.finish()...)
-	after := context.WithoutCancel(ctx) // the tasks have ctx, perhaps not yet
+	// A variable of its own: the tasks may not have begun, and look at ctx.
+	after := context.WithoutCancel(ctx)
 	late := inf.await(after, tasks)
 	inf.reflector.log.end(after)
 	return errors.Join(inf.fatal(), late)

@@ -318,6 +318,13 @@ func TestInformerCancelReturns(t *testing.T) {
 			t.Errorf("Run returned %v after %v, want nil at once", err, time.Since(began))
 		}
 
+		early := run(t, source, informer.Options{})
+		began = time.Now()
+		early.stop() // before its goroutines have begun
+		if err := <-early.done; err != nil || time.Since(began) != 0 {
+			t.Errorf("Run returned %v after %v, want nil at once", err, time.Since(began))
+		}
+
 		stuck := run(t, source, informer.Options{Name: "things", Grace: 7 * time.Second})
 		stuck.handler(t, func(informer.Change[*fifoObject]) { <-time.After(time.Minute) }, informer.HandlerOptions{Name: "the stuck one"})
 		stuck.handler(t, func(informer.Change[*fifoObject]) { <-time.After(time.Minute) }, informer.HandlerOptions{Name: "another stuck one"})
@@ -503,7 +510,7 @@ func TestInformerWaits(t *testing.T) {
 }
 
 // Promise 19: several informers: the first that fails ends the others, and all
-// errors are told.
+// errors are told. Promise 18: so are those of a wait for several.
 func TestRunSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		enough := errors.New("enough")

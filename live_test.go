@@ -2,7 +2,10 @@ package informer_test
 
 import (
 	"context"
+	"flag"
 	"iter"
+	"math"
+	"net/http"
 	"runtime"
 	"strconv"
 	"sync"
@@ -14,6 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// fullSize makes tests as large as the reports that they are about.
+var fullSize = flag.Bool("full", false, "use the sizes of the reports where tests use smaller ones")
 
 // bulky is an object of 4 KiB.
 type bulky struct {
@@ -61,13 +67,21 @@ func (c *census[E]) alive() int {
 	return len(living)
 }
 
-// heap returns how many bytes of the heap are in use.
+// heap returns how much the heap holds, once it does not fall any more: what
+// other tests have left goes over several collections.
 func heap() int64 {
 	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // what pools hold goes in the second one
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
+	last := int64(math.MaxInt64)
+	for same := 0; same < 2; {
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		if now := int64(m.HeapAlloc); now < last-256 {
+			last, same = now, 0
+		} else {
+			same++
+		}
+	}
+	return last
 }
 
 // pushSource lists nothing, at version 1, and then sends the events that it is
@@ -121,4 +135,17 @@ func startOf[T informer.Object](t *testing.T, source informer.ListerWatcher[T], 
 		}
 	})
 	return inf
+}
+
+// refuseStreams makes an API server one that does not know streaming lists.
+func refuseStreams(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("sendInitialEvents") {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = w.Write([]byte(statusText(http.StatusUnprocessableEntity, "Invalid")))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

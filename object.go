@@ -48,3 +48,23 @@ func older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
+
+// reached returns the version that a stream has reached which was at from when
+// to comes. One that cannot be compared only takes the place of another such:
+// to ask a server for what came after "0" would mean anything.
+func reached(from, to string) string {
+	order, err := resourceversion.CompareResourceVersion(to, from)
+	switch {
+	case err == nil && order > 0:
+		return to
+	case err == nil, to == "", isComparable(from):
+		return from
+	}
+	return to
+}
+
+// isComparable reports that a version can be compared to others of its kind.
+func isComparable(version string) bool {
+	_, err := resourceversion.CompareResourceVersion(version, version)
+	return err == nil
+}

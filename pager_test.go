@@ -28,6 +28,10 @@ type pagerServer struct {
 func (s *pagerServer) List(ctx context.Context, opts metav1.ListOptions) iter.Seq2[informer.Event[sourceItem], error] {
 	return func(yield func(informer.Event[sourceItem], error) bool) {
 		s.requests = append(s.requests, opts)
+		if opts.Limit < 0 {
+			yield(informer.Event[sourceItem]{}, apierrors.NewBadRequest("negative limit"))
+			return
+		}
 		from := 0
 		if opts.Continue != "" {
 			from, _ = strconv.Atoi(opts.Continue)

@@ -157,7 +157,7 @@ func TestLimiter_StateExpires(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := l()
-				base := liveHeap()
+				base := heap()
 				for i := range keys {
 					l.When(i)
 				}
@@ -169,7 +169,7 @@ func TestLimiter_StateExpires(t *testing.T) {
 				if n, room := informer.LimiterEntries(l); n != 0 || room != 0 {
 					t.Errorf("%d entries, room for %d, want none", n, room)
 				}
-				if held := liveHeap() - base; held > 1<<20 {
+				if held := heap() - base; held > 1<<20 {
 					t.Errorf("%d B are held", held)
 				}
 			})
@@ -216,22 +216,22 @@ func TestLimiter_MemoryComesBack(t *testing.T) {
 	for name, shrink := range map[string]func(l informer.RateLimiter[int], left int){"forgotten": forget, "expired": expire} {
 		for _, left := range []int{0, 1000, 30_000} {
 			synctest.Test(t, func(t *testing.T) {
-				base := liveHeap()
+				base := heap()
 				fresh := informer.ExponentialLimiter[int](time.Second, longest)
 				for i := range left {
 					fresh.When(i)
 				}
-				want := liveHeap() - base
+				want := heap() - base
 
-				base = liveHeap()
+				base = heap()
 				l := informer.ExponentialLimiter[int](time.Second, longest)
 				for i := range burst {
 					l.When(i)
 				}
-				full := liveHeap() - base
+				full := heap() - base
 				shrink(l, left)
 				synctest.Wait()
-				if got := liveHeap() - base; got > 2*want+16<<10 {
+				if got := heap() - base; got > 2*want+16<<10 {
 					t.Errorf("%s, %d of %d left: holds %d B, want at most twice %d B (%d B when full)", name, left, burst, got, want, full)
 				}
 				if n, _ := informer.LimiterEntries(l); n != left {

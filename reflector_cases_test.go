@@ -27,9 +27,10 @@ func TestReflectorCase4ForbiddenAtFirst(t *testing.T) {
 	}
 }
 
-// Case 5 (external-dns#1458, client-go#755; promise 10): a watch that neither
-// sends nor closes is given up a little after the time that it was asked for,
-// and resumed from its version without a list.
+// Case 5 (external-dns#1458, client-go#755, fabric8#6379; promises 10 and 11): a
+// watch that neither sends nor closes is given up a little after the time that
+// it was asked for, and resumed from its version without a list; a bookmark is
+// enough to know that the server has reached it.
 func TestReflectorCase5SilentWatch(t *testing.T) {
 	run := runReflector(t, []string{"list ]10", "watch +a@11 hang", "watch *12 hang"}, informer.Options{}, time.Hour)
 	if lists := run.status.Lists; lists != 1 {
@@ -43,12 +44,12 @@ func TestReflectorCase5SilentWatch(t *testing.T) {
 		if !strings.HasPrefix(q.text, "watch") {
 			continue
 		}
-		asked := time.Duration(*q.opts.TimeoutSeconds) * time.Second
+		asked := q.timeout()
 		if asked < 5*time.Minute || asked >= 10*time.Minute {
 			t.Errorf("asked for %v, want a time in [5m, 10m)", asked)
 		}
 		if last != nil {
-			took, asked := q.at-last.at, time.Duration(*last.opts.TimeoutSeconds)*time.Second
+			took, asked := q.at-last.at, last.timeout()
 			if took <= asked || took > asked+10*time.Second {
 				t.Errorf("a watch that asked for %v was given up after %v", asked, took)
 			}
@@ -67,13 +68,13 @@ func TestReflectorStreamGoesOnAsWatch(t *testing.T) {
 	if len(run.requests) < 2 || len(run.failures) > 0 {
 		t.Fatalf("requests are %v, failures %q; want a second watch and none", run.requests, run.failures)
 	}
-	took, asked := run.requests[1].at, time.Duration(*run.requests[0].opts.TimeoutSeconds)*time.Second
+	took, asked := run.requests[1].at, run.requests[0].timeout()
 	if took <= asked || took > asked+10*time.Second {
 		t.Errorf("a streaming list that asked for %v was given up after %v", asked, took)
 	}
 }
 
-// Case 6 (k8s#140890, #135895, calico#11114, kcp#4384; promise 8): a streaming
+// Case 6 (k8s#140890, k8s#135895, calico#11114, kcp#4384; promise 8): a streaming
 // list that does not end is given up, and a plain list takes its place.
 func TestReflectorCase6StreamHangs(t *testing.T) {
 	tests := []struct {
@@ -118,14 +119,15 @@ func TestReflectorRemembersCloseWithoutEnd(t *testing.T) {
 	}
 }
 
-// Promise 11: an expired version is no failure, but does not hide one either.
+// Promises 11 and 20: an expired version is no failure, but does not hide one
+// either.
 func TestReflectorExpiredWhileFailing(t *testing.T) {
 	run := runReflector(t, []string{"list ]10", "watch 410", "list ? ]20", "watch 500", "watch 410", "list ? ]30", "watch hang"}, informer.Options{}, 4*time.Minute)
 	wantEqual(t, "statuses", run.statuses, "Listing v10 n0,Failing v20 n0 err,Failing v20 n0 err", ",")
 	wantEqual(t, "failures", run.failures, "watch 1", ",")
 }
 
-// Case 17 (k8s#87794, #90514, cilium#25551; promise 9): when a server has been
+// Case 17 (k8s#87794, k8s#90514, cilium#25551; promise 9): when a server has been
 // down for a minute, clients come back spread over time, and none lists.
 func TestReflectorCase17ThunderingHerd(t *testing.T) {
 	const down, back = 10 * time.Second, 70 * time.Second
@@ -177,7 +179,7 @@ func TestReflectorCase17ThunderingHerd(t *testing.T) {
 	}
 }
 
-// Case 18 (k8s#102718, #129266, werf/kubedog#134; promises 9 and 11): n expired
+// Case 18 (k8s#102718, k8s#129266, werf/kubedog#134; promises 9 and 11): n expired
 // watches make n lists, with pauses that grow, and no report.
 func TestReflectorCase18ExpiredForEver(t *testing.T) {
 	run := runReflector(t, []string{"list +a@5 ]10", "watch ? 410"}, informer.Options{}, time.Hour)
@@ -359,7 +361,8 @@ func TestReflectorBrokenListRepairsNothing(t *testing.T) {
 }
 
 // Promise 12: a bad object is told of once, listed while it is bad, and costs
-// the others nothing.
+// the others nothing. Promise 4: an event of a lower version than before is
+// dropped, and counted.
 func TestReflectorBadObjects(t *testing.T) {
 	run := runReflector(t, []string{
 		"stream +a@5 !b@6 +c@7 +@8 ]10 ? !b@6 !b@11 !c@12 ? ~b@13 -c@14 ? !d@15 !e@15 410",

@@ -27,6 +27,7 @@ func TestNewReflectorErrors(t *testing.T) {
 }
 
 // Promise 19: Run works once, returns nil after a cancel, and leaves nothing.
+// Promise 20: the status tells what it does meanwhile.
 func TestReflectorRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := newReflScript(t, []string{"stream +a@5 ]10 hang"})
@@ -68,8 +69,8 @@ func TestReflectorCancelInPause(t *testing.T) {
 	}
 }
 
-// Promise 19: an error of apply ends Run, wherever it comes; the context's own
-// is none.
+// Promises 19 and 20: an error of apply, or of the hook for failures, ends Run,
+// wherever it comes; the context's own is none.
 func TestReflectorApplyError(t *testing.T) {
 	full := errors.New("disk full")
 	tests := []struct {
@@ -211,7 +212,7 @@ func TestReflectorWatchTimesDiffer(t *testing.T) {
 	distinct := map[int64]bool{}
 	for _, q := range run.requests {
 		if strings.HasPrefix(q.text, "watch") {
-			distinct[*q.opts.TimeoutSeconds] = true
+			distinct[int64(q.timeout()/time.Second)] = true
 		}
 	}
 	if len(distinct) < 10 {

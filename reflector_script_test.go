@@ -69,6 +69,14 @@ type reflRequest struct {
 	opts metav1.ListOptions
 }
 
+// timeout returns how long a watch is asked for, 0 if it does not say.
+func (q reflRequest) timeout() time.Duration {
+	if q.opts.TimeoutSeconds == nil {
+		return 0
+	}
+	return time.Duration(*q.opts.TimeoutSeconds) * time.Second
+}
+
 // String returns the time and the text.
 func (q reflRequest) String() string { return fmt.Sprintf("%v %s", q.at, q.text) }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-99a027e8/informer"
 )
 
-// TestReflectorStream (promises 2, 4, 8, 10, 11 and 29) shows, for each thing
-// that a server may do, what is applied, what is asked for, and what is
+// TestReflectorStream (promises 2, 4, 8, 10, 11, 20 and 29) shows, for each
+// thing that a server may do, what is applied, what is asked for, and what is
 // reported.
 func TestReflectorStream(t *testing.T) {
 	tests := []struct {
@@ -180,5 +180,23 @@ func TestReflectorStream(t *testing.T) {
 			wantEqual(t, "requests", run.texts(), tt.requests, ",")
 			wantEqual(t, "failures", run.failures, tt.failures, ",")
 		})
+	}
+}
+
+// An event whose version cannot be compared to what the stream has reached does
+// not say how far it has come (promise 4): a watch from "0" would begin
+// anywhere.
+func TestReflectorVersionWithoutMeaning(t *testing.T) {
+	for _, version := range []string{"0", "new", ""} {
+		run := runReflector(t, []string{"list ]10", "watch +a@11 !b@" + version, "watch ~a@" + version + " *" + version, "watch hang"},
+			informer.Options{}, 4*time.Minute)
+		if last := run.requests[len(run.requests)-1].text; last != "watch 11" || run.status.Version != "11" {
+			t.Errorf("after an event of version %q came %q, want a watch from 11; the status says %q", version, last, run.status.Version)
+		}
+	}
+	// Where none can be compared, the last to arrive counts.
+	run := runReflector(t, []string{"list ]x", "watch +a@y", "watch hang"}, informer.Options{}, 4*time.Minute)
+	if last := run.requests[len(run.requests)-1].text; last != "watch y" {
+		t.Errorf("the last request is %q, want a watch from y", last)
 	}
 }

@@ -132,6 +132,8 @@ func podItem(name string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"n","uid":"u-%s","resourceVersion":"5","annotations":{"a":%q}}}`, name, name, canaryBody)
 }
 
+// TestRESTList (promises 12, 20 and 29): what a list says, well or badly; a list
+// that is none, or breaks off, is an error; and the body is closed.
 func TestRESTList(t *testing.T) {
 	a, b := podItem("a"), podItem("b")
 	tests := []struct {
@@ -188,7 +190,7 @@ func TestRESTList(t *testing.T) {
 }
 
 // TestRESTTruncated cuts a list and a watch at every byte: a list is then never
-// complete, and a watch ends without an error only between two frames.
+// complete (promise 20), and a watch ends without an error only between two frames.
 func TestRESTTruncated(t *testing.T) {
 	list := podListJSON(podItem("a") + "," + `{"metadata":{"name":"b"},"spec":7}`)
 	for i := range list {
@@ -360,7 +362,7 @@ func TestRESTRequest(t *testing.T) {
 	}
 }
 
-// TestRESTMistakes: a source that cannot work says so when it is used, and to
+// TestRESTMistakes (promise 20): a source that cannot work says so when it is used, and to
 // the constructors.
 func TestRESTMistakes(t *testing.T) {
 	client := restClient(t, restAnswer(""))

@@ -38,21 +38,25 @@ type simKind struct {
 	class simClass
 }
 
-// simKinds are all faults.
-var simKinds = []simKind{
-	{"eof", simBreaks}, {"refused", simBreaks}, {"error", simBreaks}, {"hang", simBreaks},
-	{"expired", simBreaks}, {"toolarge", simBreaks}, {"toomany", simBreaks}, {"toomany=7s", simBreaks},
-	{"internal", simBreaks}, {"unavailable", simBreaks}, {"timeout", simBreaks},
-	{"unauthorized", simBreaks}, {"forbidden", simBreaks}, {"notfound", simBreaks}, {"invalid", simBreaks},
-	{"restored", simOutage}, {"compacted", simOutage}, {"reborn", simOutage},
-	{"stale", simLists}, {"ignored", simLists}, {"twice", simLists},
-	{"close", simStreams}, {"gateway", simStreams}, {"nobookmarks", simStreams}, {"slow", simStreams},
-	{"nameless", simStreams}, {"malformed", simStreams}, {"duplicate", simStreams}, {"reorder", simStreams},
+// simKinds returns all faults of a model.
+func simKinds() []simKind {
+	return []simKind{
+		{"eof", simBreaks}, {"refused", simBreaks}, {"error", simBreaks}, {"hang", simBreaks},
+		{"expired", simBreaks}, {"toolarge", simBreaks}, {"toomany", simBreaks}, {"toomany=7s", simBreaks},
+		{"internal", simBreaks}, {"unavailable", simBreaks}, {"timeout", simBreaks},
+		{"unauthorized", simBreaks}, {"forbidden", simBreaks}, {"notfound", simBreaks}, {"invalid", simBreaks},
+		{"restored", simOutage}, {"compacted", simOutage}, {"reborn", simOutage},
+		{"drop", simBreaks}, {"garbage", simBreaks}, {"delay", simStreams},
+		{"stale", simLists}, {"ignored", simLists}, {"twice", simLists}, {"versionless", simLists}, {"unversioned", simLists},
+		{"close", simStreams}, {"gateway", simStreams}, {"nobookmarks", simStreams}, {"slow", simStreams},
+		{"nameless", simStreams}, {"malformed", simStreams}, {"duplicate", simStreams}, {"reorder", simStreams},
+	}
 }
 
 // simFault is a fault of the plan.
 type simFault struct {
-	kind  int
+	simKind
+	row   int           // of the table
 	phase simPhase      // in which it strikes
 	after time.Duration // the earliest, since the end of the one before
 	skip  int           // how many events of that phase come first
@@ -60,17 +64,24 @@ type simFault struct {
 	key   int // that it is about, if it is about one
 }
 
-func (f *simFault) is(word string) bool { return f != nil && simKinds[f.kind].word == word }
+func (f *simFault) is(word string) bool { return f != nil && f.word == word }
 
 // simTable counts which fault struck in which phase.
-type simTable [][simPhases]atomic.Int64
+type simTable struct {
+	kinds []simKind
+	cells [][simPhases]atomic.Int64
+}
 
-func (t simTable) String() string {
+func newSimTable(kinds []simKind) *simTable {
+	return &simTable{kinds: kinds, cells: make([][simPhases]atomic.Int64, len(kinds))}
+}
+
+func (t *simTable) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-12s %9s %9s %9s %11s\n", "fault", "listing", "streaming", "watching", "backing off")
-	for i := range t {
-		row := &t[i]
-		fmt.Fprintf(&b, "%-12s %9d %9d %9d %11d\n", simKinds[i].word,
+	for i, kind := range t.kinds {
+		row := &t.cells[i]
+		fmt.Fprintf(&b, "%-12s %9d %9d %9d %11d\n", kind.word,
 			row[simListing].Load(), row[simStreaming].Load(), row[simWatching].Load(), row[simBackingOff].Load())
 	}
 	return b.String()
@@ -90,7 +101,7 @@ type simTraits struct {
 type simServer struct {
 	*simWorld
 	traits simTraits
-	table  simTable
+	table  *simTable
 
 	// These are guarded by the world's mu.
 
@@ -125,12 +136,10 @@ func (s *simServer) strikeLocked(phase simPhase, at time.Duration) {
 	s.faults, s.active, s.until = s.faults[1:], f, at+f.lasts
 	s.ended = false
 	s.struck++
-	if s.table != nil {
-		s.table[f.kind][phase].Add(1)
-	}
+	s.table.cells[f.row][phase].Add(1)
 	switch {
 	case f.is("restored"):
-		s.restoreLocked(at)
+		s.restoreLocked(at, simFirst>>len(s.epochs))
 	case f.is("malformed"):
 		s.writeLocked(simBreak, f.key, at)
 		s.repair.key, s.repair.at = f.key, s.until
@@ -152,4 +161,34 @@ func (s *simServer) dueLocked() (at time.Duration, ok bool) {
 		return 0, false
 	}
 	return s.until + s.faults[0].after, true
+}
+
+// faultsStruck returns how many faults there were so far.
+func (s *simServer) faultsStruck() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.struck
+}
+
+// requests returns when they came, but for pages after the first.
+func (s *simServer) requests() (times []time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.log {
+		if x.call.Options.Continue == "" {
+			times = append(times, x.at)
+		}
+	}
+	return times
+}
+
+// transcript returns the script that was played.
+func (s *simServer) transcript() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for _, x := range s.log {
+		fmt.Fprintln(&b, x)
+	}
+	return b.String()
 }

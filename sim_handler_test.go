@@ -166,9 +166,9 @@ func (h *simHandler) checkLocked(c informer.Change[simObj]) {
 		h.failLocked(c, "it has %v", was)
 	case c.Type != informer.Added && c.New.UID != c.Old.UID:
 		h.failLocked(c, "another object")
-	case c.Type == informer.Updated && (c.Cause == informer.CauseResync) != (*c.Old == *c.New):
+	case c.Type == informer.Updated && (c.Cause == informer.CauseResync) != (*c.Old == *c.New) && c.New.Version != "":
 		h.failLocked(c, "no change")
-	case c.Type != informer.Added && h.sim.server.before(c.New, c.Old):
+	case c.Type != informer.Added && h.sim.world.before(c.New, c.Old):
 		h.failLocked(c, "it goes back")
 	}
 	if c.Type == informer.Deleted {
@@ -184,9 +184,9 @@ func (h *simHandler) cacheShowsLocked(c informer.Change[simObj]) {
 	now, ok := h.sim.inf.Get(c.Key)
 	switch {
 	case !ok:
-	case c.Type == informer.Deleted && *now == *c.Old && !h.sim.server.wasRestored():
+	case c.Type == informer.Deleted && *now == *c.Old && !h.sim.world.wasRestored():
 		h.failLocked(c, "the cache has it")
-	case c.Type != informer.Deleted && h.sim.server.before(now, c.New):
+	case c.Type != informer.Deleted && h.sim.world.before(now, c.New):
 		h.failLocked(c, "the cache has %v", now)
 	}
 }

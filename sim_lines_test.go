@@ -1,6 +1,7 @@
 package informer_test
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ func (x simExchange) String() string {
 }
 
 const (
+	simDelay   = 3 * time.Second // before an answer with "delay"
 	simSlow    = 2 * time.Second // what "slow" adds to each event
 	simGateway = 4 * time.Second // after which "gateway" closes a stream
 )
@@ -34,6 +36,9 @@ func (s *simServer) answer(c informertest.Call) string {
 	now := c.Time.Sub(s.start)
 	a := &simAnswer{s: s, call: c, at: now, slept: now, text: append(make([]byte, 0, 256), c.Kind...)}
 	s.reachLocked(now)
+	if a.under("delay") {
+		a.pass(simDelay)
+	}
 	switch c.Kind {
 	case "list":
 		a.list()
@@ -126,7 +131,7 @@ func (a *simAnswer) ends(phase simPhase) bool {
 // suffers does what the active fault does to all requests, and reports that it
 // has ended the line. The broken is what an outage looks like.
 func (a *simAnswer) suffers(phase simPhase, broken string) bool {
-	switch kind := simKinds[a.s.active.kind]; {
+	switch kind := a.s.active; {
 	case kind.class == simBreaks:
 		a.say(kind.word)
 	case kind.class == simOutage:
@@ -169,7 +174,9 @@ func (a *simAnswer) list() {
 	if opts.ResourceVersion == "" || opts.Limit == 1 {
 		limit = min(limit, int(opts.Limit))
 	}
-	a.say(strconv.Itoa(read.version))
+	if !a.under("unversioned") {
+		a.text = strconv.AppendInt(append(a.text, ' '), int64(read.version), 10)
+	}
 	for key := from; key < simKeys; key++ {
 		if !read.objects[key].seen() {
 			continue
@@ -210,11 +217,16 @@ func (a *simAnswer) item(key int, read *simState) bool {
 	if a.under("slow") {
 		a.pass(simSlow)
 	}
-	a.space()
-	a.text = simObjectText(a.text, key, read.objects[key])
+	times := 1
 	if a.under("twice") {
+		times = 2
+	}
+	for range times {
 		a.space()
 		a.text = simObjectText(a.text, key, read.objects[key])
+		if a.under("versionless") {
+			a.text = append(a.text[:bytes.LastIndexByte(a.text, '@')], "@-"...)
+		}
 	}
 	if a.under("nameless") {
 		a.say("!")
@@ -252,7 +264,7 @@ func (a *simAnswer) stream() {
 		if a.ends(simStreaming) {
 			return
 		}
-		a.event(e, i)
+		a.event(simStreaming, e, i)
 		from = e.states[i].version
 	}
 	if a.ends(simStreaming) {
@@ -262,8 +274,9 @@ func (a *simAnswer) stream() {
 	a.watch(simWatching, from)
 }
 
-// event writes an event of a watch.
-func (a *simAnswer) event(e *simEpoch, i int) {
+// event writes an event of a watch. Within a list the order counts, not the
+// version, so nothing is out of order there.
+func (a *simAnswer) event(phase simPhase, e *simEpoch, i int) {
 	if e.states[i].how == 0 {
 		return
 	}
@@ -272,21 +285,22 @@ func (a *simAnswer) event(e *simEpoch, i int) {
 	}
 	a.space()
 	a.text = e.states[i].event(a.text)
-	again := 0
 	switch {
 	case a.under("nameless"):
 		a.say("!")
 	case a.under("duplicate"):
-		again = i
-	case a.under("reorder"):
-		again = i - 1
+		a.again(e, i)
+	case a.under("reorder") && phase == simWatching:
+		a.again(e, i-1)
+		a.again(e, i-2)
 	}
-	for n := again; n > 0 && n > again-2; n-- {
-		if e.states[n].how == 0 || n <= e.compacted-e.base {
-			break
-		}
+}
+
+// again writes an event once more, if it is one.
+func (a *simAnswer) again(e *simEpoch, i int) {
+	if i > e.compacted-e.base && e.states[i].how != 0 {
 		a.space()
-		a.text = e.states[n].event(a.text)
+		a.text = e.states[i].event(a.text)
 	}
 }
 
@@ -322,7 +336,7 @@ func (a *simAnswer) watch(phase simPhase, from int) {
 			a.say("close")
 			return
 		case !deaf && next < len(e.states) && e.states[next].at <= a.at:
-			a.event(e, next)
+			a.event(phase, e, next)
 			next++
 			if a.under("close") {
 				a.say("close")

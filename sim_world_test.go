@@ -3,6 +3,7 @@ package informer_test
 import (
 	"sort"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -69,10 +70,10 @@ func (e *simEpoch) on(at time.Duration) *simState {
 	return &e.states[max(0, i-1)]
 }
 
-// simFirst is the version of the first epoch. It is far above those of the
-// backup that each restore goes back to, as if others had written much since:
-// an etcd that is restored and then written past the version that a client has
-// reached cannot be told from the old one (see promise 4).
+// simFirst is the version of the first epoch of a model. It is far above those
+// of the backup that each restore goes back to, as if others had written much
+// since: an etcd that is restored and then written past the version that a
+// client has reached cannot be told from the old one (see promise 4).
 const simFirst = 100_000_000
 
 // simWorld is the history of a server. Writes are done as the time for them
@@ -90,17 +91,22 @@ type simWorld struct {
 		key int
 		at  time.Duration
 	}
+
+	// mirror does the same write to a server that is more than a model; nil:
+	// there is none.
+	mirror func(key int, was, obj simObject)
 }
 
-func newSimWorld(initial int, steps []simStep) *simWorld {
-	w := &simWorld{start: time.Now(), steps: steps}
-	first := simState{version: simFirst}
-	for i := range initial {
+func newSimWorld(steps []simStep) *simWorld { return &simWorld{start: time.Now(), steps: steps} }
+
+// beginLocked begins the first epoch, with objects of these versions.
+func (w *simWorld) beginLocked(base int, versions []int) {
+	first := simState{version: base}
+	for i, version := range versions {
 		w.uids++
-		first.objects[i] = simObject{uid: w.uids, version: i + 1}
+		first.objects[i] = simObject{uid: w.uids, version: version}
 	}
-	w.epochs = []*simEpoch{{base: simFirst, states: []simState{first}, compacted: simFirst}}
-	return w
+	w.epochs = []*simEpoch{{base: base, states: []simState{first}, compacted: base}}
 }
 
 func (w *simWorld) nowLocked() *simEpoch { return w.epochs[len(w.epochs)-1] }
@@ -123,9 +129,8 @@ func (w *simWorld) repairLocked(to time.Duration) {
 	}
 }
 
-// restoreLocked goes back to the first state of all.
-func (w *simWorld) restoreLocked(at time.Duration) {
-	base := simFirst >> len(w.epochs)
+// restoreLocked goes back to the first state of all, and to a version.
+func (w *simWorld) restoreLocked(at time.Duration, base int) {
 	w.epochs = append(w.epochs, &simEpoch{base: base, compacted: base, states: []simState{
 		{at: at, version: base, objects: w.epochs[0].states[0].objects},
 	}})
@@ -172,6 +177,9 @@ func (w *simWorld) putLocked(key int, at time.Duration, obj simObject) {
 	case was.seen():
 		next.how = '-'
 		next.was = string(simDeletion(nil, key, was, next.version))
+	}
+	if w.mirror != nil {
+		w.mirror(key, was, obj)
 	}
 	e.states = append(e.states, next)
 }
@@ -222,18 +230,26 @@ func simName(text []byte, key int) []byte {
 	return append(text, "xy"[key%2], '/', byte('a'+key))
 }
 
-// simObjectText is how a script writes the state of an object. Its value is its
-// version, so that it is known even where the version is left out.
+// simValue is the value of an object: its UID and the version at which it was
+// written, so that its state can be told from the value alone.
+func simValue(text []byte, obj simObject) []byte {
+	text = append(strconv.AppendInt(text, int64(obj.uid), 10), '.')
+	return strconv.AppendInt(text, int64(obj.version), 10)
+}
+
+// simObjectText is how a script writes the state of an object.
 func simObjectText(text []byte, key int, obj simObject) []byte {
 	if obj.bad {
 		text = append(text, '!')
 	}
+	return simVersioned(text, key, obj, obj.version)
+}
+
+func simVersioned(text []byte, key int, obj simObject, version int) []byte {
 	text = append(simName(text, key), '#')
 	text = strconv.AppendInt(text, int64(obj.uid), 10)
-	text = append(text, '=')
-	text = strconv.AppendInt(text, int64(obj.version), 10)
-	text = append(text, '@')
-	return strconv.AppendInt(text, int64(obj.version), 10)
+	text = append(simValue(append(text, '='), obj), '@')
+	return strconv.AppendInt(text, int64(version), 10)
 }
 
 // simDeletion is how a script writes a deletion, at a version: with the last
@@ -243,12 +259,7 @@ func simDeletion(text []byte, key int, was simObject, version int) []byte {
 	if was.bad {
 		text = append(text, '-')
 	}
-	text = append(simName(text, key), '#')
-	text = strconv.AppendInt(text, int64(was.uid), 10)
-	text = append(text, '=')
-	text = strconv.AppendInt(text, int64(was.version), 10)
-	text = append(text, '@')
-	return strconv.AppendInt(text, int64(version), 10)
+	return simVersioned(text, key, was, version)
 }
 
 // event is how a script writes what a watch tells of the state.
@@ -267,7 +278,8 @@ func simKeyOf(obj *informertest.Object) int { return int(obj.Name[0] - 'a') }
 
 // simStateOf returns what is known of an object from a cache.
 func simStateOf(obj *informertest.Object) simObject {
-	uid, _ := strconv.Atoi(string(obj.UID))
-	version, _ := strconv.Atoi(obj.Value)
+	first, second, _ := strings.Cut(obj.Value, ".")
+	uid, _ := strconv.Atoi(first)
+	version, _ := strconv.Atoi(second)
 	return simObject{uid: uid, version: version}
 }

@@ -151,7 +151,7 @@ func (r *Reflector[T]) followed(ctx context.Context, at *watching, ev received[T
 		return err
 	}
 	at.heard, at.silent = true, 0
-	at.version = orElse(ev.Version, at.version)
+	at.version = reached(at.version, ev.Version)
 	r.log.changed(ctx, r.health.follow(at.version), nil)
 	return nil
 }

@@ -83,7 +83,7 @@ type queueAsk struct {
 // until it asks or ends.
 func (m *queueModel) background(key int, call func() bool) *queueAsk {
 	a := &queueAsk{key: key, answer: make(chan queueAnswer, 1), result: make(chan bool, 1)}
-	m.limiter.slow = a.answer
+	m.limiter.slow, m.slow = a.answer, append(m.slow, a)
 	go func() {
 		defer close(a.result)
 		defer func() { _ = recover() }()
@@ -92,6 +92,17 @@ func (m *queueModel) background(key int, call func() bool) *queueAsk {
 	synctest.Wait()
 	m.limiter.slow = nil
 	return a
+}
+
+// returned returns what the call of a returned, which must have.
+func (m *queueModel) returned(a *queueAsk) bool {
+	select {
+	case ok := <-a.result:
+		return ok
+	default:
+		m.Fatalf("a call for %d asks the limiter, or waits for something else", a.key)
+		return false
+	}
 }
 
 // panics calls f, which is to panic as hooks do.
@@ -171,7 +182,7 @@ func (m *queueModel) addLimitedSlow(*rapid.T) {
 		m.asking = append(m.asking, a)
 		return
 	}
-	m.want("AddLimited", <-a.result, !m.closed)
+	m.want("AddLimited", m.returned(a), !m.closed)
 }
 
 // answer ends one of the calls that wait for the limiter.
@@ -196,7 +207,7 @@ func (m *queueModel) answer(*rapid.T) {
 	} else {
 		m.answered(a.key, due)
 	}
-	m.want("the slow call", <-a.result, want)
+	m.want("the slow call", m.returned(a), want)
 }
 
 // failed ends the lease of l by an error, if it is open, and notes that it will
@@ -266,7 +277,7 @@ func (m *queueModel) retrySlow(*rapid.T) {
 		m.asking = append(m.asking, a)
 		return
 	}
-	m.want("Retry", <-a.result, open && !m.ended)
+	m.want("Retry", m.returned(a), open && !m.ended)
 }
 
 func (m *queueModel) retryPanics(*rapid.T) {

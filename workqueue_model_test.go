@@ -51,6 +51,7 @@ type queueModel struct {
 	leases []*queueLease
 	drains []*queueDrain
 	asking []*queueAsk // calls that wait for the limiter
+	slow   []*queueAsk // all that might have waited
 	closed bool        // adds are refused
 	ended  bool        // the rest has been returned
 	unique time.Duration
@@ -397,11 +398,14 @@ func (m *queueModel) close() {
 	for _, d := range m.drains {
 		d.cancel()
 	}
-	for _, a := range m.asking {
-		a.answer <- answerDelay
-		synctest.Wait()
-	}
 	synctest.Wait()
+	for _, a := range m.slow {
+		select {
+		case a.answer <- answerDelay:
+			synctest.Wait() // one by one: the limiter is simple
+		default: // it has its answer
+		}
+	}
 }
 
 // TestWorkQueue_Model runs random operations of every kind against a naive

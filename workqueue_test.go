@@ -371,18 +371,23 @@ func TestWorkQueue_WokenGivesUp(t *testing.T) {
 func TestWorkQueue_DrainWakesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, informer.QueueOptions[int]{})
-		for range 10 {
+		results := make(chan error, 10)
+		for range cap(results) {
 			go func() {
-				if _, err := q.Get(t.Context()); !errors.Is(err, informer.ErrStopped) {
-					t.Errorf("Get() = %v, want ErrStopped", err)
-				}
+				_, err := q.Get(t.Context())
+				results <- err
 			}()
 		}
 		synctest.Wait()
 		drainEmpty(t, q)
 		synctest.Wait()
-		if n := informer.QueueWaiting(q); n > 0 {
-			t.Errorf("%d of 10 calls still wait", n)
+		if n := len(results); n < cap(results) {
+			t.Fatalf("%d of %d calls were woken", n, cap(results))
+		}
+		for range cap(results) {
+			if err := <-results; !errors.Is(err, informer.ErrStopped) {
+				t.Errorf("Get() = %v, want ErrStopped", err)
+			}
 		}
 	})
 }
@@ -403,15 +408,6 @@ func TestWorkQueue_IdleHasNoGoroutine(t *testing.T) {
 	}
 }
 
-// liveHeap returns how much the heap holds.
-func liveHeap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // TestWorkQueue_MemoryComesBack (promise 30): after a burst of a million keys,
 // a queue holds at most twice what a fresh one with the same content does.
 func TestWorkQueue_MemoryComesBack(t *testing.T) {
@@ -427,15 +423,15 @@ func TestWorkQueue_MemoryComesBack(t *testing.T) {
 	const burst = 1_000_000
 	for _, left := range []int{0, 1000, 30_000} {
 		synctest.Test(t, func(t *testing.T) {
-			base := liveHeap()
+			base := heap()
 			fresh := newQueue(t, informer.QueueOptions[int]{})
 			fill(fresh, 0, left)
-			want := liveHeap() - base
+			want := heap() - base
 
-			base = liveHeap()
+			base = heap()
 			q := newQueue(t, informer.QueueOptions[int]{})
 			fill(q, 0, burst)
-			full := liveHeap() - base
+			full := heap() - base
 			lease := leaseNow(t, q) // stays open, and must survive
 			for i := left + 1; i < burst; i++ {
 				q.Cancel(i)
@@ -448,7 +444,7 @@ func TestWorkQueue_MemoryComesBack(t *testing.T) {
 			if !lease.Done() {
 				t.Errorf("the lease of %d is lost", lease.Key)
 			}
-			got := liveHeap() - base
+			got := heap() - base
 			if got > 2*want+16<<10 {
 				t.Errorf("%d of %d left: holds %d B, want at most twice %d B (%d B when full)", left, burst, got, want, full)
 			}

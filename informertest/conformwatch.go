@@ -242,7 +242,7 @@ func (t *trial[T]) watchExpired() error {
 }
 
 func (t *trial[T]) watchTimeout() error {
-	const asked = 2
+	const asked = 4 // long enough for a bookmark before its end
 	version, err := t.begin("+old=red")
 	if err != nil {
 		return err

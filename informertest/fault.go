@@ -17,8 +17,8 @@ const (
 	// FaultRefused refuses the connection. It works for clients made of
 	// [Server.Config] only, and not by chaos.
 	FaultRefused Fault = "refused"
-	// FaultDrop closes the connection in the first line of the answer, so that
-	// no transport tries again by itself.
+	// FaultDrop closes the connection in the header of the answer, so that no
+	// transport tries again by itself.
 	FaultDrop Fault = "drop"
 	// FaultDelay lets some time pass before the request is looked at: "delay=5s".
 	FaultDelay Fault = "delay"

@@ -51,7 +51,8 @@ type Rule struct {
 	// Skip is how many requests that fit are spared at first.
 	Skip int
 
-	// Times is how many requests are struck.
+	// Times is how many requests are struck. A stream that ends before After
+	// counts too.
 	//
 	// Default: all.
 	Times int

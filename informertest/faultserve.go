@@ -16,7 +16,7 @@ import (
 )
 
 // errFault is the reason in the errors that faults are.
-var errFault = errors.New("informertest: a fault was injected")
+var errFault = errors.New("informertest: a fault, as the test wants it")
 
 // exchange is a request that a fault has struck, and its answer.
 type exchange struct {
@@ -39,16 +39,22 @@ func (s *Server) serveFaulty(w http.ResponseWriter, r *http.Request) {
 		s.serve(w, r)
 		return
 	}
-	s.requests.struck(r, struck.Fault)
-	struck.word.serve(exchange{strike: struck, asked: q, server: s, w: w, r: r})
+	x := exchange{strike: struck, asked: q, server: s, w: w, r: r}
+	if struck.After == 0 || verbsOf(q.verb)&onStreams == 0 {
+		x.note()
+	}
+	struck.word.serve(x)
 }
 
-// drop closes the connection. Where no transport would try again, it need not
-// have sent anything.
+// note records that the fault has struck.
+func (x exchange) note() { x.server.requests.struck(x.r, x.Fault) }
+
+// drop closes the connection. If nothing had been sent, a transport would try
+// again by itself, and its user would not notice.
 func (x exchange) drop() {
 	conn, _, err := http.NewResponseController(x.w).Hijack()
 	if err == nil {
-		_, _ = conn.Write([]byte("HTTP/1.1 "))
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\n"))
 		_ = conn.Close()
 	}
 	panic(http.ErrAbortHandler)

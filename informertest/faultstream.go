@@ -102,6 +102,7 @@ func (f *frameWriter) endIfDue(due bool, frame []byte) error {
 	if !due {
 		return nil
 	}
+	f.note()
 	status := f.status()
 	switch {
 	case status != nil:

@@ -25,7 +25,10 @@ type Request struct {
 	UserAgent string
 	// Status is the HTTP status of the answer, 0 while there is none.
 	Status int
-	// Fault is what went wrong on purpose, if anything did.
+	// Ended is when the answer was complete or was given up; zero before.
+	Ended time.Time
+	// Fault is what has gone wrong on purpose, if anything has: of a stream that
+	// ended before its fault was due, it is empty.
 	Fault Fault
 }
 
@@ -69,13 +72,14 @@ func (r Requests) Versions() []string {
 	return versions
 }
 
-// Gaps returns the time from each to the next.
-func (r Requests) Gaps() []time.Duration {
-	var gaps []time.Duration
+// Pauses returns the time from the end of each to the next: of a client that
+// asks one thing at a time, how long it has waited.
+func (r Requests) Pauses() []time.Duration {
+	var pauses []time.Duration
 	for i := 1; i < len(r); i++ {
-		gaps = append(gaps, r[i].Time.Sub(r[i-1].Time))
+		pauses = append(pauses, r[i].Time.Sub(r[i-1].Ended))
 	}
-	return gaps
+	return pauses
 }
 
 // requestLog holds the last requests, the oldest first.
@@ -102,6 +106,12 @@ func (l *requestLog) add(r *http.Request) *Request {
 	}
 	l.requests = append(l.requests, entry)
 	return entry
+}
+
+func (l *requestLog) ended(entry *Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	entry.Ended = time.Now()
 }
 
 func (l *requestLog) answered(entry *Request, status int) {
@@ -134,7 +144,7 @@ func (l *requestLog) refused(r *http.Request, fault Fault) {
 	entry := l.add(r)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	entry.Fault = fault
+	entry.Fault, entry.Ended = fault, entry.Time
 }
 
 func (l *requestLog) all() Requests {
@@ -154,6 +164,7 @@ func (l *requestLog) wrap(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		entry := l.add(r)
+		defer l.ended(entry) // also if the handler panics to close the connection
 		r = r.WithContext(context.WithValue(r.Context(), entryKey{}, entry))
 		next.ServeHTTP(&statusWriter{ResponseWriter: w, log: l, entry: entry}, r)
 		l.answered(entry, http.StatusOK) // said nothing: net/http says 200

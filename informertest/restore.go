@@ -20,6 +20,14 @@ func (s *Server) Restore(version string) error {
 	return s.store.restore(point)
 }
 
+// EndWatches ends all watches that are open, as a server does that restarts.
+func (s *Server) EndWatches() {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	s.store.epoch++
+	s.store.wakeLocked()
+}
+
 // Recreate deletes the object that obj names and creates it again, as it was but
 // for its UID and what else a server decides, and returns its version. It must
 // have no finalizers.

@@ -95,7 +95,7 @@ func (c Call) String() string {
 //
 // An object is written NAMESPACE/NAME#UID=VALUE@VERSION, where all but the name
 // may be left out: UID, value and version are then those that the script showed
-// last. Of a new object, the version is that of the list or 0, and the UID
+// last. A version "-" is none. Of a new object, the version is that of the list or 0, and the UID
 // depends on the key and on how often it was deleted, which is also what
 // happens to an object that a list does not hold. In front stands what happens:
 //
@@ -105,6 +105,7 @@ func (c Call) String() string {
 //	-a@12    it is deleted, in its last state, at version 12
 //	--a@12   it is deleted, and the last state is not known
 //	!a       it is bad: an *[informer.ObjectError]
+//	!        so is an object that has no name
 //
 // The other words are
 //
@@ -112,15 +113,30 @@ func (c Call) String() string {
 //	sleep=5s                 time passes
 //	hang                     nothing more happens until the context ends
 //	close                    the stream ends here (as at the end of a line)
+//	gateway=3s               it does so after some time
 //	error                    an error of no particular kind
-//	eof, refused             the connection breaks, it cannot be made
+//
+// and those of a [Fault]: errors, and what a source makes of what cannot be
+// decoded.
+//
+//	eof, drop, refused       the connection breaks, it cannot be made
+//	delay=5s                 time passes
 //	expired, toolarge        410, 504 for a version too large
-//	toomany=7s, unavailable  429 with a Retry-After, 503
+//	toomany, toomany=7s      429, with a Retry-After
+//	unavailable              503
 //	unauthorized, forbidden, notfound, notallowed, invalid, internal, timeout
 //	                         401, 403, 404, 405, 422, 500, 504
+//	garbage                  an answer that is no JSON
+//	table, wrongkind         an *[informer.WrongTypeError]
 //
-// A name that is one of these words needs a sign. All methods may be called
-// concurrently.
+// A name that is one of these words needs a sign. A script has no bytes: cut,
+// truncated, slow and halfopen are mistakes in it. Faults of content and of
+// state it has no words for, as it can say what they say: "!a" is malformed,
+// "a a" twice, "!" nameless, "a@-" versionless, "a@11 a@11" duplicate, "b@12
+// a@11" reorder, "list a" unversioned, a stream without "end" ignored, a list of
+// a lower version stale or restored, "a#other" reborn.
+//
+// All methods may be called concurrently.
 type Script[T informer.Object] struct {
 	t    TB
 	make func(Object) T
@@ -384,8 +400,11 @@ func (s *Script[T]) completeLocked(l *line, st step) (Object, bool) {
 	if obj.UID == "" {
 		obj.UID = shown.UID
 	}
-	if obj.Version == "" {
+	switch obj.Version {
+	case "":
 		obj.Version = shown.Version
+	case "-":
+		obj.Version = ""
 	}
 	if obj.Value == "" {
 		obj.Value = shown.Value

@@ -121,6 +121,10 @@ func TestScript(t *testing.T) {
 		name:  "no versions, as with client-go's fakes",
 		lines: []string{"list a", "watch a=x"},
 		want:  []string{"Added(a@0 uid-/a) End()", "Modified(a=x@0 uid-/a)"},
+	}, {
+		name:  "an object without a version",
+		lines: []string{"list 10 a@-", "watch a=x a=y@-"},
+		want:  []string{"Added(a@ uid-/a) End(10)", "Modified(a=x@ uid-/a) Modified(a=y@ uid-/a)"},
 	}}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -135,6 +139,10 @@ func TestScriptErrors(t *testing.T) {
 	for word, is := range map[string]func(error) bool{
 		"error":        func(err error) bool { return apierrors.ReasonForError(err) == metav1.StatusReasonUnknown },
 		"eof":          func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) },
+		"drop":         func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) },
+		"garbage":      func(err error) bool { return strings.Contains(err.Error(), "cannot be decoded") },
+		"table":        isWrongType,
+		"wrongkind":    isWrongType,
 		"refused":      func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) },
 		"expired":      apierrors.IsResourceExpired,
 		"toolarge":     func(err error) bool { return apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) },
@@ -167,6 +175,53 @@ func TestScriptErrors(t *testing.T) {
 			}
 			if last == nil || !is(last) {
 				t.Errorf("%s%s: last error = %v", kind, word, last)
+			}
+		}
+	}
+}
+
+func isWrongType(err error) bool {
+	_, wrong := errors.AsType[*informer.WrongTypeError](err)
+	return wrong
+}
+
+// Each word of a fault is one of a script, or a mistake in it, or can be said in
+// another way.
+func TestScriptFaults(t *testing.T) {
+	synctest.Test(t, testScriptFaults)
+}
+
+func testScriptFaults(t *testing.T) {
+	mistakes := []informertest.Fault{"halfopen", "cut", "truncated", "slow"}
+	objects := []informertest.Fault{
+		"ignored", "nobookmarks", "malformed", "twice", "nameless", "versionless", "unversioned",
+		"duplicate", "reorder", "restored", "stale", "reborn", "compacted",
+	}
+	for _, fault := range informertest.Faults() {
+		line := "watch " + string(fault)
+		if fault == "delay" || fault == "gateway" {
+			line += "=3s"
+		}
+		tb := &failures{T: t}
+		said := func() (said string) {
+			defer func() { _ = recover() }()
+			return told(script(tb, line).Watch(t.Context(), metav1.ListOptions{}))
+		}
+		switch {
+		case slices.Contains(mistakes, fault):
+			if said(); len(tb.fatals) != 1 {
+				t.Errorf("line %q was taken", line)
+			}
+		case slices.Contains(objects, fault):
+			if got := said(); !strings.HasPrefix(got, "Added("+string(fault)) {
+				t.Errorf("line %q = %s, want an object of that name", line, got)
+			}
+		case fault == "hang", fault == "close": // see TestScriptTime, TestScript
+		default:
+			start := time.Now()
+			got := said()
+			if waits := strings.HasSuffix(line, "=3s"); waits != (got == "") || waits != (time.Since(start) == 3*time.Second) {
+				t.Errorf("line %q = %s after %v", line, got, time.Since(start))
 			}
 		}
 	}
@@ -293,6 +348,7 @@ func TestScriptNonsense(t *testing.T) {
 	for _, line := range []string{
 		"", "always", "get a", "list?x=y 10", "list?%zz 10", "list 10 -a", "list 10 end 5", "watch end 5", "watch bookmark",
 		"list 10 close", "watch close a", "watch continue=t", "list 10 continue=", "watch sleep=x", "watch sleep=-1s", "watch toomany=x",
+		"watch delay", "list 10 gateway=3s", "watch gateway=3s a", "watch cut", "watch a@11 halfopen", "watch toomany=5ms",
 		"watch ~", "watch +-a", "watch error a", "watch hang a", "stream @5",
 	} {
 		t.Run(line, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,17 +12,15 @@ import (
 	"syscall"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-99a027e8/informer"
 )
 
 var (
-	errBad    = errors.New("informertest: the script says that the object is bad")
-	errScript = errors.New("informertest: the script says so")
+	errBad     = errors.New("informertest: the script says that the object is bad")
+	errGarbage = errors.New("informertest: the script says that the answer cannot be decoded")
 )
 
 // line is what a script does at one request.
@@ -166,6 +163,13 @@ func (l *line) parseStep(words []string) (used int, err error) {
 	switch word {
 	case "end", "bookmark":
 		return l.parseMark(words)
+	case "gateway":
+		wait, err := mustWait.parse(value, true)
+		if l.kind == "list" || len(words) > 1 {
+			err = errors.New("gateway ends a stream, and nothing follows it")
+		}
+		l.steps = append(l.steps, step{wait: wait})
+		return 1, err
 	case "close":
 		if l.kind == "list" || len(words) > 1 {
 			return 0, errors.New("close ends a stream, and nothing follows it")
@@ -189,11 +193,8 @@ func (l *line) parseStep(words []string) (used int, err error) {
 // stepOf returns the step that a word stands for, if it is not an object.
 func stepOf(word, value string) (step, error) {
 	switch word {
-	case "sleep":
-		wait, err := time.ParseDuration(value)
-		if err == nil && wait <= 0 {
-			err = errors.New("sleep needs a time")
-		}
+	case "sleep", "delay":
+		wait, err := mustWait.parse(value, true)
 		return step{wait: wait}, err
 	case "hang":
 		return step{wait: -1}, nil
@@ -261,54 +262,28 @@ func parseObject(word string) (step, error) {
 
 // faultOf returns the error that a word stands for, or nil if it is none.
 func faultOf(word, value string) (fault, err error) {
-	resource := schema.GroupResource{Resource: "scripted"}
-	switch word {
+	switch Fault(word) {
 	case "error":
-		return errScript, nil
-	case "eof":
+		return errFault, nil
+	case FaultEOF, FaultDrop:
 		return io.ErrUnexpectedEOF, nil
-	case "refused":
+	case FaultRefused:
 		return &url.Error{Op: "Get", URL: "http://script", Err: syscall.ECONNREFUSED}, nil
-	case "expired":
-		return apierrors.NewResourceExpired("the script says that the version is too old"), nil
-	case "toolarge":
-		return tooLarge(2, 1), nil
-	case "toomany":
-		return tooMany(value)
-	case "unauthorized":
-		return apierrors.NewUnauthorized(errScript.Error()), nil
-	case "forbidden":
-		return apierrors.NewForbidden(resource, "", errScript), nil
-	case "notfound":
-		return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, "", "", 0, true), nil
-	case "notallowed":
-		return apierrors.NewMethodNotSupported(resource, "watch"), nil
+	case FaultGarbage:
+		return errGarbage, nil
+	case FaultTable, FaultWrongKind:
+		return &informer.WrongTypeError{Want: "the objects of the script", Got: word}, nil
+	case FaultCut, FaultTruncated, FaultSlow, FaultHalfOpen:
+		return nil, fmt.Errorf("%q is about bytes, of which a script has none", word)
 	}
-	return otherFault(word), nil
-}
-
-func otherFault(word string) error {
-	switch word {
-	case "unavailable":
-		return apierrors.NewServiceUnavailable(errScript.Error())
-	case "invalid":
-		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", nil)
-	case "internal":
-		return apierrors.NewInternalError(errScript)
-	case "timeout":
-		return apierrors.NewTimeoutError(errScript.Error(), 0)
+	var wait time.Duration
+	if Fault(word) == FaultTooMany {
+		if wait, err = mayWait.parse(value, value != ""); err != nil {
+			return nil, err
+		}
 	}
-	return nil
-}
-
-// tooMany is 429, with or without a time to wait.
-func tooMany(value string) (fault, err error) {
-	if value == "" {
-		return apierrors.NewTooManyRequests(errScript.Error(), 0), nil
+	if status := statusOfFault(Fault(word), wait, asked{verb: "watch"}); status != nil {
+		return status, nil
 	}
-	wait, err := time.ParseDuration(value)
-	if err != nil {
-		return nil, err
-	}
-	return apierrors.NewTooManyRequests(errScript.Error(), int(wait.Seconds())), nil
+	return nil, nil
 }

@@ -43,7 +43,7 @@ type store struct {
 	history     []change // above floor, in order
 	collections map[schema.GroupResource]*collection
 	changed     chan struct{} // closed by the next write; nil if nobody waits
-	epoch       int           // counts restores
+	epoch       int           // a watch ends when this grows
 }
 
 // collection holds the objects of a resource.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -10,19 +11,22 @@ import (
 )
 
 // blended is a source file with all mutants of its functions. Each function
-// that is mutated begins with a switch, which calls the mutant whose number is
-// that of the run:
+// that is mutated begins with a call of the mutant whose number is that of the
+// run:
 //
 //	func (q *Queue[K]) add(k K) bool {
-//		switch mutant {
-//		case 17:
+//		if mutantNumber == 17 {
 //			return q.add_mutant17(k)
 //		}
 //		…
 //
-// So one build serves all mutations.
+// So one build serves all mutations. They do not meet: one number runs at a
+// time, a mutant calls the functions of before, and what it costs the others is a
+// comparison. With number 0 all tests have to pass, those of speed and memory
+// among them.
 type blended struct {
 	name    string
+	pkg     string
 	source  string
 	heads   map[int]string // by offset in source, what goes there
 	mutants []mutant
@@ -34,8 +38,13 @@ type mutant struct {
 	text   string
 }
 
-// selector is the file that says which mutant runs.
-const selector = `package informer
+// errNotOne means that a mutation is not within one function, or in one that
+// cannot be called by another of the same signature.
+var errNotOne = errors.New("not within one function")
+
+// selector returns the file of a package that says which mutant runs.
+func selector(pkg string) string {
+	return "package " + pkg + `
 
 import (
 	"os"
@@ -44,6 +53,16 @@ import (
 
 var mutantNumber, _ = strconv.Atoi(os.Getenv("MUTANT"))
 `
+}
+
+// blend returns a source file without a mutant.
+func blend(name, source string) (*blended, error) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.PackageClauseOnly)
+	if err != nil {
+		return nil, err
+	}
+	return &blended{name: name, pkg: file.Name.Name, source: source, heads: map[int]string{}}, nil
+}
 
 // add adds the mutant that makes changed of the file. It returns errNotOne if
 // more than the body of one function differs.
@@ -72,7 +91,7 @@ func (b *blended) add(number int, changed string) error {
 	open := int(was[i].decl.Body.Lbrace)
 	b.heads[open] += fmt.Sprintf("\nif mutantNumber == %d {\n%s\n}\n", number, call)
 	f := is[i]
-	name := int(f.decl.Name.End()-f.decl.Pos()) + 0
+	name := int(f.decl.Name.End() - f.decl.Pos())
 	b.mutants = append(b.mutants, mutant{number, f.text[:name] + suffix(number) + f.text[name:]})
 	return nil
 }

@@ -1,11 +1,46 @@
 // Command mutate breaks the code on purpose, and tells whether tests notice.
 //
-//	go run ./mutate [-promise N] [-match REGEXP] [-checks N] [-limit D]
+//	go run ./mutate [-promise N] [-match REGEXP] [-repeat N] [-output] [-checks N] [-limit D] [-parallel N]
 //
 // It reads testdata/mutations.txt, a list of small changes each of which breaks
-// a promise of the package, and the tests that are to fail for it. It works on a
-// copy of the module. It prints a line for each change, and fails if a change
-// survives: if the tests pass, run into a time limit, or do not compile.
+// a promise of the package, makes each of them in a copy of the module, and runs
+// the tests that are to fail for it. It prints a line for each change and a table
+// of the promises, and fails if
+//
+//   - a change survives: the tests pass;
+//   - only a time limit ends the tests, or the program crashes with another
+//     message than the change says;
+//   - no test that matches says in its comment that it is for the promise;
+//   - a change does not fit the code any more, or does not compile;
+//   - a promise has fewer than two changes (in a run over all of them).
+//
+// # Adding a mutation
+//
+// Append to the list, for the part of the code that it belongs to:
+//
+//	= 24 Drain loses what was retried
+//	run TestWorkQueue_Drain
+//	file queuestate.go
+//	-		return workKept
+//	+		return workIdle
+//
+// The first line has the promise, and what is broken. "run" is a regular
+// expression over names of tests; of those that match, the ones run whose comment
+// names the promise ("promise 24", "promises 22 and 24"), with few cases of a
+// model, so name the test that notices and keep it fast. Then come the lines of
+// the file, whatever their indentation: those with "-" go, those with "+" come,
+// those with "|" stay. All lines with "-" or "|" together stand in the file
+// exactly once; take as many with "|" as that needs. Further lines, before them:
+//
+//	in DIR         the tests of this package run, not those of the file's
+//	race           with the race detector
+//	alone          the tests read the source: build this mutation by itself
+//	crash TEXT     the program may end in a panic that says TEXT; a deadlock that
+//	               a testing/synctest bubble finds may always be the end
+//
+// Then try it, more than once, as a model draws other cases each time:
+//
+//	go run ./mutate -match 'Drain loses what was retried' -repeat 5
 package main
 
 import (
@@ -16,7 +51,6 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
-	"sort"
 	"time"
 )
 
@@ -34,7 +68,10 @@ func run(ctx context.Context) error {
 	match := flag.String("match", "", "only those whose name matches")
 	table := flag.String("table", "testdata/mutations.txt", "the list")
 	checks := flag.Int("checks", 100, "how many cases a model test draws")
-	limit := flag.Duration("limit", time.Minute, "how long the tests of one mutation may run")
+	limit := flag.Duration("limit", 20*time.Second, "how long the tests of one mutation may run")
+	repeat := flag.Int("repeat", 1, "how often the tests of a mutation run; they must fail each time")
+	output := flag.Bool("output", false, "show what tests say that do not kill")
+	parallel := flag.Int("parallel", 2, "how many mutations are tested at a time")
 	flag.Parse()
 
 	name, err := regexp.Compile(*match)
@@ -45,198 +82,18 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chosen := map[int]*mutation{}
-	for i, m := range all {
-		if (*promise == 0 || m.promise == *promise) && name.MatchString(m.name) {
-			chosen[i+1] = m
-		}
-	}
 	l, err := newLab(".")
 	if err != nil {
 		return err
 	}
-	l.checks, l.limit = *checks, *limit
-	r := &round{lab: l, chosen: chosen, counts: map[verdict]int{}}
+	l.checks, l.limit, l.repeat = *checks, *limit, *repeat
+	r := newRound(l, os.Stdout)
+	r.parallel, r.report.output = max(*parallel, 1), *output
+	for i, m := range all {
+		if (*promise == 0 || m.promise == *promise) && name.MatchString(m.name) {
+			r.chosen[i+1] = m
+		}
+	}
+	r.whole = len(r.chosen) == len(all)
 	return errors.Join(r.run(ctx), l.close())
-}
-
-// round is one run over the chosen mutations, by their numbers.
-type round struct {
-	*lab
-	chosen map[int]*mutation
-	alone  []int // to be built one by one
-	counts map[verdict]int
-	files  map[string]*blended
-}
-
-func (r *round) run(ctx context.Context) error {
-	began := time.Now()
-	if err := r.blend(); err != nil {
-		return err
-	}
-	originals := map[string]string{}
-	for name, file := range r.files {
-		originals[name] = file.source
-	}
-	for _, race := range []bool{false, true} {
-		if err := r.together(ctx, race); err != nil {
-			return err
-		}
-	}
-	for name, source := range originals {
-		if err := r.write(name, source); err != nil {
-			return err
-		}
-	}
-	for _, number := range r.alone {
-		if err := r.single(ctx, number); err != nil {
-			return err
-		}
-	}
-	fmt.Printf("%d mutations in %v: %v\n", len(r.chosen), time.Since(began).Round(time.Second), r.counts)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if r.counts[killed] != len(r.chosen) {
-		return fmt.Errorf("%d mutations were not killed", len(r.chosen)-r.counts[killed])
-	}
-	return nil
-}
-
-// numbers returns the numbers of the chosen mutations, in order.
-func (r *round) numbers() []int {
-	var all []int
-	for number := range r.chosen {
-		all = append(all, number)
-	}
-	sort.Ints(all)
-	return all
-}
-
-// blend puts all mutants that can be into one source.
-func (r *round) blend() error {
-	r.files = map[string]*blended{}
-	var errs []error
-	for _, number := range r.numbers() {
-		m := r.chosen[number]
-		source, err := r.read(m.file)
-		if err != nil {
-			return err
-		}
-		changed, err := m.apply(source)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("mutation %q: %w", m, err))
-			continue
-		}
-		if r.files[m.file] == nil {
-			r.files[m.file] = &blended{name: m.file, source: source, heads: map[int]string{}}
-		}
-		if m.alone || r.files[m.file].add(number, changed) != nil {
-			r.alone = append(r.alone, number)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// together builds the blended source, and runs the tests of each mutant.
-func (r *round) together(ctx context.Context, race bool) error {
-	blend := map[int]bool{}
-	for number, m := range r.chosen {
-		blend[number] = m.race == race
-	}
-	for _, number := range r.alone {
-		blend[number] = false
-	}
-	if !hasTrue(blend) {
-		return nil
-	}
-	bin, bad, err := r.buildAll(ctx, race)
-	if err != nil {
-		return err
-	}
-	passed := map[string]bool{}
-	for _, number := range r.numbers() {
-		m := r.chosen[number]
-		if !blend[number] || ctx.Err() != nil {
-			continue
-		}
-		if text, ok := bad[number]; ok {
-			r.tell(m, outcome{verdict: broken, why: text})
-			continue
-		}
-		if !passed[m.run] {
-			if o := r.test(ctx, bin, m.run, 0); o.verdict != survived {
-				return fmt.Errorf("without a mutation, the tests %q fail: %s %s", m.run, o.verdict, o.why)
-			}
-			passed[m.run] = true
-		}
-		r.tell(m, r.test(ctx, bin, m.run, number))
-	}
-	return nil
-}
-
-// buildAll builds the blended source, and leaves out what does not compile.
-func (r *round) buildAll(ctx context.Context, race bool) (bin string, bad map[int]string, err error) {
-	if err := r.write("zz_mutant.go", selector); err != nil {
-		return "", nil, err
-	}
-	bad, without := map[int]string{}, map[int]bool{}
-	for {
-		lines := map[string]map[int]int{}
-		for name, file := range r.files {
-			var text string
-			text, lines[name] = file.text(without)
-			if err := r.write(name, text); err != nil {
-				return "", nil, err
-			}
-		}
-		bin, output, err := r.build(ctx, race)
-		if err == nil || ctx.Err() != nil {
-			return bin, bad, ctx.Err()
-		}
-		more, err := compileErrors(output, lines)
-		if err != nil {
-			return "", nil, err
-		}
-		for number, text := range more {
-			bad[number], without[number] = text, true
-		}
-	}
-}
-
-// single builds and tests one mutation by itself.
-func (r *round) single(ctx context.Context, number int) error {
-	m := r.chosen[number]
-	source, err := r.read(m.file)
-	if err != nil {
-		return err
-	}
-	changed, err := m.apply(source)
-	if err != nil {
-		return err
-	}
-	if err := r.write(m.file, changed); err != nil {
-		return err
-	}
-	if bin, output, err := r.build(ctx, m.race); err != nil {
-		r.tell(m, outcome{verdict: broken, why: output})
-	} else {
-		r.tell(m, r.test(ctx, bin, m.run, 0))
-	}
-	return r.write(m.file, source)
-}
-
-// tell prints a line about a mutation.
-func (r *round) tell(m *mutation, o outcome) {
-	r.counts[o.verdict]++
-	fmt.Printf("%-8s %-60s %5.1fs  %s\n", o.verdict, m, o.took.Seconds(), o.why)
-}
-
-func hasTrue(set map[int]bool) bool {
-	for _, ok := range set {
-		if ok {
-			return true
-		}
-	}
-	return false
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -11,28 +13,29 @@ import (
 // A mutation breaks a promise by a change of a few lines.
 type mutation struct {
 	promise int
-	name    string   // what is broken
-	run     string   // -run of the tests that are to notice
-	file    string   // where
-	old     []string // whole lines, which stand there once
-	new     []string // what takes their place
-	race    bool     // the tests run with the race detector
-	alone   bool     // the tests read the source: no other mutation may be in it
+	name    string         // what is broken
+	run     *regexp.Regexp // the tests that are to notice, among those that name the promise
+	file    string         // where
+	dir     string         // of the package whose tests run
+	old     []string       // whole lines, which stand there once
+	new     []string       // what takes their place
+	race    bool           // the tests run with the race detector
+	alone   bool           // the tests read the source: no other mutation may be in it
+	crash   string         // the program may end in a crash that says this
 }
 
 // String returns the promise and the name.
 func (m *mutation) String() string { return fmt.Sprintf("%2d %s", m.promise, m.name) }
 
-// readTable reads a list of mutations. Each begins with a line "= PROMISE NAME",
-// then come lines "run REGEXP" and "file NAME", maybe "race" and "alone", and the
-// change: lines that begin with "-" go, those with "+" come, those with "|" stay.
-// Empty lines and those that begin with "#" are ignored.
-func readTable(path string) ([]*mutation, error) {
-	text, err := os.ReadFile(path)
+// readTable reads a list of mutations, in the format that the package comment
+// tells of.
+func readTable(name string) ([]*mutation, error) {
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
 	var all []*mutation
+	var errs []error
 	m := new(mutation)
 	for i, line := range strings.Split(string(text), "\n") {
 		if strings.HasPrefix(line, "= ") {
@@ -40,15 +43,18 @@ func readTable(path string) ([]*mutation, error) {
 			all = append(all, m)
 		}
 		if err := m.read(line); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, i+1, err)
+			errs = append(errs, fmt.Errorf("%s:%d: %w", name, i+1, err))
 		}
 	}
 	for _, m := range all {
-		if m.run == "" || m.file == "" || len(m.old) == 0 {
-			return nil, fmt.Errorf("%s: mutation %q lacks run, file or lines", path, m)
+		if m.run == nil || m.file == "" || len(m.old) == 0 {
+			errs = append(errs, fmt.Errorf("%s: mutation %q lacks run, file or lines", name, m))
+		}
+		if m.dir == "" {
+			m.dir = path.Dir(m.file)
 		}
 	}
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
 // read takes one line of the table.
@@ -66,22 +72,32 @@ func (m *mutation) read(line string) (err error) {
 		m.old, m.new = append(m.old, rest), append(m.new, rest)
 	default:
 		word, rest, _ := strings.Cut(line, " ")
-		switch word {
-		case "=":
-			number, name, _ := strings.Cut(rest, " ")
-			m.name = name
-			m.promise, err = strconv.Atoi(number)
-		case "run":
-			m.run = rest
-		case "file":
-			m.file = rest
-		case "race":
-			m.race = true
-		case "alone":
-			m.alone = true
-		default:
-			err = fmt.Errorf("unknown line %q", line)
-		}
+		return m.set(word, rest)
+	}
+	return nil
+}
+
+// set takes a line that begins with a word.
+func (m *mutation) set(word, rest string) (err error) {
+	switch word {
+	case "=":
+		number, name, _ := strings.Cut(rest, " ")
+		m.name = name
+		m.promise, err = strconv.Atoi(number)
+	case "run":
+		m.run, err = regexp.Compile(rest)
+	case "file":
+		m.file = path.Clean(rest)
+	case "in":
+		m.dir = path.Clean(rest)
+	case "race":
+		m.race = true
+	case "alone":
+		m.alone = true
+	case "crash":
+		m.crash = rest
+	default:
+		err = fmt.Errorf("unknown line %q", word+" "+rest)
 	}
 	return err
 }
@@ -118,7 +134,3 @@ func begins(lines, want []string) bool {
 	}
 	return true
 }
-
-// errNotOne means that a mutation is not within one function, or in one that
-// cannot be called by another of the same signature.
-var errNotOne = errors.New("not within one function")

@@ -18,9 +18,9 @@ import (
 // A lab is a copy of the module in which mutants live.
 type lab struct {
 	dir    string
-	checks int
-	limit  time.Duration     // for the tests of one mutation
-	bins   map[string]string // test binaries, by what they are for
+	checks int           // of a model test; 0: no test has a model
+	limit  time.Duration // for the tests of one mutation
+	repeat int           // how often they run
 }
 
 // newLab copies the module at root, without the modules inside it.
@@ -29,7 +29,7 @@ func newLab(root string) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{dir: dir, bins: map[string]string{}}
+	l := &lab{dir: dir}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -72,16 +72,11 @@ func (l *lab) write(name, text string) error {
 	return os.WriteFile(filepath.Join(l.dir, name), []byte(text), 0o600)
 }
 
-// build builds the tests, with the race detector or not.
-func (l *lab) build(ctx context.Context, race bool) (bin, output string, err error) {
+// build builds the tests of a package, with the race detector or not.
+func (l *lab) build(ctx context.Context, t target) (bin, output string, err error) {
 	bin = filepath.Join(l.dir, "mutate.test")
-	args := []string{"test", "-c", "-vet=off", "-gcflags=-e", "-ldflags=-s -w", "-o", bin}
-	if race {
-		bin = filepath.Join(l.dir, "mutate.race.test")
-		args[len(args)-1] = bin
-		args = append(args, "-race")
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-gcflags=-e", "-ldflags=-s -w",
+		"-race="+strconv.FormatBool(t.race), "-o", bin, "./"+t.dir)
 	cmd.Dir = l.dir
 	out, err := cmd.CombinedOutput()
 	return bin, string(out), err
@@ -93,8 +88,10 @@ type verdict string
 const (
 	killed   verdict = "killed"
 	survived verdict = "SURVIVED"
-	timeout  verdict = "TIMEOUT"
-	broken   verdict = "DOES NOT COMPILE"
+	flaky    verdict = "FLAKY"
+	timeout  verdict = "TIME LIMIT"
+	broken   verdict = "NO BUILD"
+	untested verdict = "NO TEST"
 	crashed  verdict = "CRASHED"
 )
 
@@ -102,60 +99,91 @@ const (
 type outcome struct {
 	verdict verdict
 	why     string
-	took    time.Duration
+	took    time.Duration // for one run
+	output  string
 }
 
-var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+// A trial is a run of some tests.
+type trial struct {
+	bin, dir string // the tests of the package in dir
+	names    []string
+	mutant   int // 0: none
+	limit    time.Duration
+}
 
-// test runs the tests that match run with mutant number.
-func (l *lab) test(ctx context.Context, bin, run string, number int) outcome {
-	ctx, cancel := context.WithTimeout(ctx, l.limit+10*time.Second)
+// try makes a trial of m as often as wanted.
+func (l *lab) try(ctx context.Context, m *mutation, t trial) outcome {
+	var first outcome
+	for i := range max(l.repeat, 1) {
+		o := l.test(ctx, t)
+		if o.verdict == crashed && m.crash != "" && strings.Contains(o.why, m.crash) {
+			o.verdict = killed
+		}
+		if i > 0 && o.verdict != first.verdict {
+			o.verdict, o.why = flaky, fmt.Sprintf("run 1: %s, run %d: %s", first.verdict, i+1, o.verdict)
+			return o
+		}
+		if i == 0 || o.took > first.took {
+			first = o
+		}
+	}
+	return first
+}
+
+// test makes a trial.
+func (l *lab) test(ctx context.Context, t trial) outcome {
+	ctx, cancel := context.WithTimeout(ctx, t.limit+10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, bin, "-test.run", run, "-test.failfast", "-test.timeout", l.limit.String(),
-		"-rapid.nofailfile", "-rapid.shrinktime=100ms", "-rapid.checks="+strconv.Itoa(l.checks))
-	cmd.Dir, cmd.WaitDelay = l.dir, time.Second
-	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(number))
+	args := []string{"-test.run", pattern(t.names), "-test.failfast", "-test.timeout", t.limit.String()}
+	if l.checks > 0 {
+		// No time to shrink: in a bubble, none would pass.
+		args = append(args, "-rapid.nofailfile", "-rapid.shrinktime=-1s", "-rapid.checks="+strconv.Itoa(l.checks))
+	}
+	cmd := exec.CommandContext(ctx, t.bin, args...)
+	cmd.Dir, cmd.WaitDelay = filepath.Join(l.dir, t.dir), time.Second
+	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(t.mutant))
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
-	o := outcome{took: time.Since(began)}
+	o := outcome{took: time.Since(began), output: string(out)}
 	o.verdict, o.why = judge(out, err)
 	return o
 }
 
 // judge tells from the output of tests how they ended. A mutation counts as
-// killed only if a test fails, a goroutine is left, or the program crashes; a
-// time limit or a compile error does not count.
+// killed if a test says so, a bubble is deadlocked, or a goroutine is left. Any
+// other panic may have nothing to do with what the test is for.
 func judge(out []byte, err error) (verdict, string) {
 	var exit *exec.ExitError
+	message := find(out, `(?m)^(?:panic|fatal error): .*$`)
 	switch {
 	case err == nil && bytes.Contains(out, []byte("no tests to run")):
 		return crashed, "no tests to run"
 	case err == nil:
 		return survived, ""
-	case !errors.As(err, &exit) || bytes.Contains(out, []byte("panic: test timed out")):
+	case !errors.As(err, &exit) || strings.Contains(message, "test timed out"):
 		return timeout, err.Error()
+	case strings.Contains(message, "deadlock: "):
+		return killed, message
+	case message != "":
+		return crashed, message
+	case find(out, `(?m)^goleak: `) != "":
+		return killed, "a goroutine is left"
 	}
-	var names []string
-	for _, match := range failed.FindAllSubmatch(out, 3) {
-		names = append(names, string(match[1]))
-	}
-	switch {
-	case len(names) > 0:
-		return killed, strings.Join(names, " ")
-	case bytes.Contains(out, []byte("goleak: ")):
-		return killed, "goleak"
+	if name, ok := strings.CutPrefix(find(out, `(?m)^--- FAIL: \S+`), "--- FAIL: "); ok {
+		return killed, name
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
-		return killed, line // by itself, in a goroutine that is no test's
-	}
 	return crashed, line
 }
 
-var compileError = regexp.MustCompile(`(?m)^(?:\./)?(\S+\.go):(\d+)(?::\d+)?: (.*)$`)
+// find returns the first match of pattern.
+func find(text []byte, pattern string) string {
+	return string(regexp.MustCompile(pattern).Find(text))
+}
 
 // compileErrors returns, for each mutant that has a compile error, its text.
 func compileErrors(output string, lines map[string]map[int]int) (map[int]string, error) {
+	compileError := regexp.MustCompile(`(?m)^(?:\./)?(\S+\.go):(\d+)(?::\d+)?: (.*)$`)
 	bad := map[int]string{}
 	for _, match := range compileError.FindAllStringSubmatch(output, -1) {
 		line, _ := strconv.Atoi(match[2])

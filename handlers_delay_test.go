@@ -1,0 +1,30 @@
+package informer_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-99a027e8/informer"
+)
+
+// Promise 14: handlers do not delay each other, nor the cache: while one takes an
+// hour for its first object, another is told of what happens meanwhile.
+func TestHandlersDoNotDelayEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		source.write("a")
+		inf := run(t, source, informer.Options{})
+		inf.handler(t, func(informer.Change[*fifoObject]) { <-time.After(time.Hour) }, informer.HandlerOptions{Name: "slow"})
+		var told []string
+		inf.handler(t, func(c informer.Change[*fifoObject]) { told = append(told, c.Key.Name) }, informer.HandlerOptions{Name: "quick"})
+		synctest.Wait()
+		for _, name := range []string{"b", "c", "d"} {
+			source.write(name)
+			synctest.Wait()
+		}
+		if _, ok := inf.Get(fifoKey("d")); !ok || len(told) != 4 {
+			t.Errorf("the cache has d: %v; the quick handler was told of %v, want a, b, c and d", ok, told)
+		}
+	})
+}
