@@ -9,14 +9,14 @@ CHECKS = 1000
 # How long the soak runs.
 SOAK = 30m
 
-.PHONY: demo test lint unit models examples e2e mutate soak
+.PHONY: demo test lint unit models simulation examples e2e fuzz mutate soak
 
 # The main job: a controller at work for 15 seconds, on an embedded server.
 demo:
 	go run ./examples/controller -for 15s
 
 # Everything: style, tests with the race detector, examples, the real API server.
-test: lint unit models examples e2e
+test: lint unit models simulation examples e2e
 
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }
@@ -30,6 +30,24 @@ unit:
 
 models:
 	go test -timeout 10m -run 'Model|Weather' . ./informertest/... -rapid.checks=$(CHECKS) -rapid.steps=100
+
+# Whole informers: 10,000 histories of a scripted source in two parts, 1,000 with
+# the race detector, and 500 of a server. They print which faults struck when.
+simulation:
+	go test -timeout 10m -run 'Simulation$$' -v . -rapid.checks=5000
+	go test -race -timeout 10m -run 'Simulation$$' -v . -rapid.checks=500
+	go test -timeout 10m -run 'SimulationServer$$' -v . -rapid.checks=500
+
+# Each fuzz target for so long, from its seeds and its corpus in testdata.
+FUZZTIME = 20s
+
+fuzz:
+	@for package in . ./informertest; do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			echo "fuzz: $$target"; \
+			go test -run NONE -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$package || exit 1; \
+		done; \
+	done
 
 # Each program is built, run, and its output checked.
 examples:

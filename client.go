@@ -25,8 +25,8 @@ import (
 //	informer.FromClient[*corev1.Pod](clientset.CoreV1().Pods(""))
 //
 // Such a client decodes a page, or an event, before the source sees it: a page
-// is in memory as a whole, and one object that cannot be decoded is an error of
-// the whole request. [FromREST] has neither weakness. Each item of a page is
+// is in memory as a whole, whatever its length, and one object that cannot be
+// decoded is an error of the whole request. [FromREST] has neither weakness. Each item of a page is
 // moved to memory of its own, so that no object keeps its page alive: a client
 // must return a new list each time.
 //

@@ -1,13 +1,22 @@
 package informer_test
 
 import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/seed-99a027e8/informer"
@@ -21,13 +30,26 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(decodeBenchPod))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, err := range []error{
-			sameDecode[corev1.Pod](raw), sameDecode[decodeOdd](raw), sameDecode[map[string]any](raw), sameUnstructured(raw),
+			sameDecode[corev1.Pod](raw), sameDecode[corev1.ConfigMap](raw), sameDecode[metav1.PartialObjectMetadata](raw),
+			sameDecode[decodeOdd](raw), sameDecode[map[string]any](raw), sameUnstructured(raw),
+			sameStreaming[corev1.Pod](raw), sameStreaming[decodeOdd](raw), sameStreaming[unstructured.Unstructured](raw),
 		} {
 			if err != nil {
 				t.Error(err)
 			}
 		}
 	})
+}
+
+// sameStreaming compares the decoding of a long object with that of a short one.
+func sameStreaming[E any](raw []byte) error {
+	long, short := new(E), new(E)
+	err := informer.DecodeStreaming[E](raw, long)
+	want := informer.DecodeLikeREST[E](raw, short)
+	if want == nil && (err != nil || !reflect.DeepEqual(long, short)) {
+		return fmt.Errorf("%s: as a long object: error %v, %s", raw, err, cmp.Diff(short, long, cmp.Exporter(func(reflect.Type) bool { return true })))
+	}
+	return nil
 }
 
 // FuzzRESTList compares what is made of a list body with what a typed client
@@ -81,6 +103,88 @@ func FuzzRESTWatch(f *testing.F) {
 			if steps[i] != wants[i] || !reflect.DeepEqual(ours[i], theirs[i]) {
 				t.Fatalf("%q: step %d is %s, want %s; %s", body, i, steps[i], wants[i], cmp.Diff(theirs[i], ours[i]))
 			}
+		}
+	})
+}
+
+// FuzzRESTPieces has a body come in pieces of any sizes, as a network brings it:
+// what is made of it is always the same.
+func FuzzRESTPieces(f *testing.F) {
+	pod := `{"kind":"Pod","apiVersion":"v1",` + podItem("a")[1:]
+	f.Add(`{"type":"ADDED","object":`+pod+"}\n"+`{"object":`+pod+`,"type":"DELETED"}{"type":"MODIFIED","object":{"metadata":{"name":"x"},"spec":7}}`, true, []byte{1})
+	f.Add(podListJSON(podItem("a")+`,{"metadata":{"name":"x"},"spec":[]},`+podItem("\u00e4\\\"")), false, []byte{2, 1, 7, 0})
+	f.Add(podListJSON(podItem("a"))[:90], false, []byte{3})
+	f.Fuzz(func(t *testing.T, body string, watch bool, sizes []byte) {
+		whole, want := fuzzObjects(t, restPods(t, restAnswer(body)), watch)
+		pieces := restTrip(func(*http.Request) (*http.Response, error) {
+			return restResponse(200, "application/json", &pieceReader{body: body, sizes: sizes}), nil
+		})
+		split, got := fuzzObjects(t, restPods(t, pieces), watch)
+		if !slices.Equal(got, want) || !reflect.DeepEqual(split, whole) {
+			t.Errorf("%q in pieces of %v: %q, want %q", body, sizes, got, want)
+		}
+	})
+}
+
+// pieceReader yields a body in pieces of the sizes, again and again. Every
+// second piece of size zero is empty.
+type pieceReader struct {
+	body  string
+	sizes []byte
+	at    int
+}
+
+func (r *pieceReader) Read(p []byte) (int, error) {
+	if r.body == "" {
+		return 0, io.EOF
+	}
+	size := 1
+	if len(r.sizes) > 0 {
+		size = int(r.sizes[r.at%len(r.sizes)])
+		if size == 0 && r.at%2 == 0 {
+			size = 1
+		}
+		r.at++
+	}
+	n := copy(p[:min(size, len(p))], r.body)
+	r.body = r.body[n:]
+	return n, nil
+}
+
+// FuzzPassValue compares how an object is passed that is too large with how it
+// is read.
+func FuzzPassValue(f *testing.F) {
+	for _, raw := range decodeOddities() {
+		f.Add([]byte(raw+`,"b":1}`), 1)
+	}
+	f.Add([]byte(` , [{"a":"\\\"}]"},[[]],"",1] ]`), 3)
+	f.Add([]byte(`: "\u0022",`), 2)
+	f.Fuzz(func(t *testing.T, raw []byte, size int) {
+		value, err := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)).ReadValue()
+		if err != nil || size <= 0 {
+			return
+		}
+		before := bytes.Index(raw, value)
+		n, ok := informer.PassValue(raw, size)
+		if end := before + len(value); n != end || !ok && n != len(raw) {
+			t.Errorf("%q in pieces of %d: passed %d bytes, want %d", raw, size, n, end)
+		}
+	})
+}
+
+// FuzzVersions compares the order of resource versions with that of numbers.
+func FuzzVersions(f *testing.F) {
+	for _, a := range []string{"", "0", "00", "1", "01", "-1", "+1", "9", "10", " 1", "1.0", "1e3", "0x1", "18446744073709551615", "18446744073709551616", strings.Repeat("9", 100), "\u0661"} {
+		f.Add(a, "10")
+		f.Add("9", a)
+	}
+	number := regexp.MustCompile(`^[1-9][0-9]*$`)
+	f.Fuzz(func(t *testing.T, a, b string) {
+		x, _ := new(big.Int).SetString(a, 10)
+		y, _ := new(big.Int).SetString(b, 10)
+		want := number.MatchString(a) && number.MatchString(b) && x.Cmp(y) < 0
+		if got := informer.Older(a, b); got != want {
+			t.Errorf("%q is older than %q: %t, want %t", a, b, got, want)
 		}
 	})
 }

@@ -71,7 +71,9 @@
 // most ten an hour; without it there are no logs. A wait that ends early returns the last failure, so that
 // the predicates of k8s.io/apimachinery/pkg/api/errors tell why: forbidden, not
 // found. One object that cannot be used is an [ObjectError], and costs only
-// itself. Run ends by itself only for [ErrWatchNotSupported] and a
+// itself. No error and no log shows a token or an object, of which only key and
+// field are named: what client-go cites in its errors, such as the query of a URL
+// or the body of an answer, is left out. Run ends by itself only for [ErrWatchNotSupported] and a
 // [WrongTypeError].
 //
 // # Memory

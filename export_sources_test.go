@@ -1,9 +1,11 @@
 package informer
 
 import (
+	"bytes"
 	"reflect"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // DecodeLikeREST decodes one value as a source of FromREST[E] does.
@@ -14,6 +16,26 @@ func DecodeLikeREST[E any](raw []byte, out any) error {
 // DecodePlain decodes one value as FromREST does for types that hold no
 // interface, and HoldsAny tells these from the others.
 func DecodePlain(raw []byte, out any) error { return json.Unmarshal(raw, out, decodeOptions()) }
+
+// DecodeStreaming decodes one value as FromREST does if it is a long one.
+func DecodeStreaming[E any](raw []byte, out any) error {
+	return json.UnmarshalDecode(jsontext.NewDecoder(bytes.NewReader(raw)), out, formOf[E]().streaming)
+}
+
+// PassValue returns how many bytes of raw a scanner passes as one value, as it
+// is given them in pieces of that size, and whether that is its end.
+func PassValue(raw []byte, size int) (n int, ok bool) {
+	var s scanner
+	for n < len(raw) && !ok {
+		var passed int
+		passed, ok = s.end(raw[n:min(n+size, len(raw))])
+		n += passed
+	}
+	return n, ok
+}
+
+// Older reports whether version a comes before version b.
+func Older(a, b string) bool { return older(a, b) }
 
 // HoldsAny reports whether decoding into a t may meet an interface.
 func HoldsAny(t reflect.Type) bool { return holdsAny(t, map[reflect.Type]bool{}) }

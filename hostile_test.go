@@ -155,7 +155,7 @@ func TestHostileLargeObjects(t *testing.T) {
 	}
 }
 
-// The same in a watch, before and behind the type: the watch goes on.
+// Promise 12: the same in a watch, before and behind the type: the watch goes on.
 func TestHostileLargeFrames(t *testing.T) {
 	const size = 65 * mib
 	for _, name := range []string{"elements", "just a string"} {
@@ -179,7 +179,7 @@ func TestHostileLargeFrames(t *testing.T) {
 	}
 }
 
-// The limits hold for every kind of type, and an object below them is good
+// Promises 7, 12, 30: the limits hold for every kind of type, and an object below them is good
 // however it is made, and leaves nothing behind.
 func TestHostileLimits(t *testing.T) {
 	item := `{"kind":"Pod","metadata":{"name":"x","annotations":{@"z":"` + strings.Repeat("z", 20*mib) + `"}}}`
@@ -216,7 +216,7 @@ func TestHostileLimits(t *testing.T) {
 	}
 }
 
-// A large object may be bad as any other: the fault is told, and the next one
+// Promise 12: a large object may be bad as any other: the fault is told, and the next one
 // is good.
 func TestHostileLargeAndBad(t *testing.T) {
 	item := `{"metadata":{"name":"x"},"spec":{"nodeName":7,"hostname":"@"}}`
@@ -232,7 +232,7 @@ func TestHostileLargeAndBad(t *testing.T) {
 	wantSteps(t, steps, "Bad /x uid= v=", "Added n/b uid=u-b v=5", "End v=9 next=c")
 }
 
-// A server that sends 1 GiB, whatever it is, leaves the heap below 200 MiB.
+// Promise 7: a server that sends 1 GiB, whatever it is, leaves the heap below 200 MiB.
 func TestHostileGiB(t *testing.T) {
 	size := 1024 * mib
 	if testing.Short() || raceEnabled {
@@ -287,7 +287,7 @@ func TestHostileGiB(t *testing.T) {
 	}
 }
 
-// A client asks for gzip by itself: what counts is what comes out of it.
+// Promise 7: a client asks for gzip by itself: what counts is what comes out of it.
 func TestHostileGzip(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -307,8 +307,8 @@ func TestHostileGzip(t *testing.T) {
 	wantSteps(t, sourceEvents(source.List(t.Context(), metav1.ListOptions{})), "Bad /x uid= v=", "Added n/a uid=u-a v=5", "End v=9 next=c")
 }
 
-// A loop that is left, or a context that ends, while an object without end is
-// passed, does not wait for its end.
+// Promise 19: a context that ends while an object without end is passed does not
+// wait for its end.
 func TestHostileEndless(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -334,7 +334,7 @@ func (c *cancelAfter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Hostile statuses: a long message is cut, and the predicates still work.
+// Promise 20: a long message is cut, and the predicates still work.
 func TestHostileStatus(t *testing.T) {
 	status := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":%q}`, strings.Repeat("no ", 100_000))
 	for _, code := range []int{403, 200} {

@@ -99,9 +99,10 @@ func (inf *Informer[T]) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	tasks = append(tasks, inf.finish()...)
-	ctx = context.WithoutCancel(ctx)
-	late := inf.await(ctx, tasks)
-	inf.reflector.log.end(ctx)
+	// A variable of its own: the tasks may not have begun, and look at ctx.
+	after := context.WithoutCancel(ctx)
+	late := inf.await(after, tasks)
+	inf.reflector.log.end(after)
 	return errors.Join(inf.fatal(), late)
 }
 

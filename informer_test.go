@@ -30,7 +30,7 @@ type running struct {
 
 func run(t *testing.T, source informer.ListerWatcher[*fifoObject], opts informer.Options) *running {
 	t.Helper()
-	inf, err := informer.New(source, opts)
+	inf, err := informer.New(source, seen.options(opts))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +100,7 @@ func waitFor(d time.Duration) (context.Context, context.CancelFunc) {
 
 func mustContain(t *testing.T, what string, err error, parts ...string) {
 	t.Helper()
+	seen.err(what, err)
 	if err == nil {
 		t.Fatalf("%s = nil, want an error with %q", what, parts)
 	}
@@ -314,6 +315,13 @@ func TestInformerCancelReturns(t *testing.T) {
 		began = time.Now()
 		quick.stop()
 		if err := <-quick.done; err != nil || time.Since(began) != 0 {
+			t.Errorf("Run returned %v after %v, want nil at once", err, time.Since(began))
+		}
+
+		early := run(t, source, informer.Options{})
+		began = time.Now()
+		early.stop() // before its goroutines have begun
+		if err := <-early.done; err != nil || time.Since(began) != 0 {
 			t.Errorf("Run returned %v after %v, want nil at once", err, time.Since(began))
 		}
 
@@ -571,4 +579,21 @@ func TestInformerBadInput(t *testing.T) {
 	} {
 		t.Run(test.what, func(t *testing.T) { mustContain(t, test.what, test.err, test.want...) })
 	}
+}
+
+// Promise 19: a Run whose context has ended before its goroutines begin returns
+// at once, and leaves none behind.
+func TestInformerRunWithEndedContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			inf, err := informer.New(newLiveSource(), informer.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if err := inf.Run(canceled(t)); err != nil || time.Since(began) > 0 {
+				t.Fatalf("Run = %v after %v, want nil at once", err, time.Since(began))
+			}
+		}
+	})
 }

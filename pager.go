@@ -100,7 +100,7 @@ func (p *Pager[T]) walk(ctx context.Context, opts metav1.ListOptions, fn func(Ev
 			request = opts
 			continue
 		case err == nil && next != "" && next == request.Continue:
-			err = fmt.Errorf("informer: pager: the server sent the continue token %q twice", next)
+			err = errors.New("informer: pager: the server sent the same continue token twice")
 		}
 		if err != nil {
 			fn(Event[T]{}, err)

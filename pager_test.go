@@ -102,6 +102,7 @@ func pagerSteps(t *testing.T, source informer.ListerWatcher[sourceItem], opts me
 }
 
 func pagerStep(what string, err error) string {
+	seen.err("a pager", err)
 	var bad *informer.ObjectError
 	switch {
 	case errors.Is(err, informer.ErrRestarted) && apierrors.IsResourceExpired(err):
@@ -342,7 +343,7 @@ func TestPagerMistakes(t *testing.T) {
 	// Sources that break the rules.
 	for want, source := range map[string]informer.ListerWatcher[sourceItem]{
 		"error:informer: pager: the source ended a list without an end or an error": sourceStub[sourceItem]{},
-		`error:informer: pager: the server sent the continue token "c" twice`:       &pagerSameToken{},
+		`error:informer: pager: the server sent the same continue token twice`:      &pagerSameToken{},
 	} {
 		if all, _ := pagerSteps(t, source, metav1.ListOptions{}); all != want {
 			t.Errorf("All: %q, want %q", all, want)

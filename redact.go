@@ -6,18 +6,15 @@ import (
 	"net/textproto"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -150,15 +147,22 @@ func withoutSecrets(err error) error {
 	if other, ok := errors.AsType[*apierrors.UnexpectedObjectError](err); ok {
 		return fmt.Errorf("informer: watch: an error event with a %T", other.Object)
 	}
-	_, parsed := errors.AsType[*time.ParseError](err)
-	_, number := errors.AsType[*strconv.NumError](err)
-	switch {
-	case runtime.IsMissingKind(err), runtime.IsMissingVersion(err):
-		return &hiddenError{text: "informer: the client got an object without kind or version", err: err}
-	case parsed, number:
-		return &hiddenError{text: "informer: the client could not decode a value", err: err}
+	if aboutDecoding(err.Error()) {
+		return withoutQuotes(err)
 	}
 	return err
+}
+
+// aboutDecoding reports whether a text is one of a decoder. Most such errors
+// have no type, or lose it on their way through a client, and they cite the
+// value that is wrong, or the object as a whole.
+func aboutDecoding(text string) bool {
+	for _, word := range []string{"pars", "decod", "marshal", "json", "strconv", "is missing in"} {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // replaced returns err with clean in place of found, which is in it.
@@ -176,19 +180,42 @@ func withoutQuery(address string) string {
 	return address
 }
 
-// withoutQuotes returns err, of a transport, without what it cites: that is what
-// the server has sent in place of an answer.
+// withoutQuotes returns err, of a transport or a decoder, without what it cites:
+// that is what the server has sent.
 func withoutQuotes(err error) error {
 	text := err.Error()
 	if header, ok := errors.AsType[textproto.ProtocolError](err); ok {
 		said, _, _ := strings.Cut(string(header), ": ")
 		text = strings.ReplaceAll(text, string(header), said)
 	}
-	text = regexp.MustCompile(`"(\\.|[^"\\])*("|$)`).ReplaceAllString(text, `"…"`)
-	if text == err.Error() {
+	text, _, _ = strings.Cut(text, " in '") // of an object without a kind
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, `"`)
+		out.WriteString(before)
+		if !found {
+			break
+		}
+		out.WriteString(`"…"`)
+		text = behindQuote(rest)
+	}
+	if out.String() == err.Error() {
 		return err
 	}
-	return &hiddenError{text: text, err: err}
+	return &hiddenError{text: out.String(), err: err}
+}
+
+// behindQuote returns what is behind the next quote that is not escaped.
+func behindQuote(text string) string {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return text[i+1:]
+		}
+	}
+	return ""
 }
 
 // withoutBody returns a status without what it has of a body that was no

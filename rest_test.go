@@ -60,7 +60,7 @@ func restAnswer(body string) restTrip {
 }
 
 func restConfig(trip http.RoundTripper) *rest.Config {
-	return &rest.Config{Host: "http://server.invalid", Transport: trip, QPS: -1}
+	return &rest.Config{Host: "http://server.invalid", Transport: trip, QPS: -1, BearerToken: canaryToken}
 }
 
 func restClient(t testing.TB, trip http.RoundTripper) rest.Interface {
@@ -89,6 +89,7 @@ func sourceEvents[T informer.Object](seq iter.Seq2[informer.Event[T], error]) []
 }
 
 func sourceStep[T informer.Object](ev informer.Event[T], err error) string {
+	seen.err("a source", err)
 	var bad *informer.ObjectError
 	switch {
 	case errors.As(err, &bad):
@@ -128,7 +129,7 @@ func podListJSON(items string) string {
 }
 
 func podItem(name string) string {
-	return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"n","uid":"u-%s","resourceVersion":"5"}}`, name, name)
+	return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"n","uid":"u-%s","resourceVersion":"5","annotations":{"a":%q}}}`, name, name, canaryBody)
 }
 
 // TestRESTList (promises 12, 20 and 29): what a list says, well or badly; a list

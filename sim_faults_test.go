@@ -46,7 +46,8 @@ func simKinds() []simKind {
 		{"internal", simBreaks}, {"unavailable", simBreaks}, {"timeout", simBreaks},
 		{"unauthorized", simBreaks}, {"forbidden", simBreaks}, {"notfound", simBreaks}, {"invalid", simBreaks},
 		{"restored", simOutage}, {"compacted", simOutage}, {"reborn", simOutage},
-		{"stale", simLists}, {"ignored", simLists}, {"twice", simLists},
+		{"drop", simBreaks}, {"garbage", simBreaks}, {"delay", simStreams},
+		{"stale", simLists}, {"ignored", simLists}, {"twice", simLists}, {"versionless", simLists}, {"unversioned", simLists},
 		{"close", simStreams}, {"gateway", simStreams}, {"nobookmarks", simStreams}, {"slow", simStreams},
 		{"nameless", simStreams}, {"malformed", simStreams}, {"duplicate", simStreams}, {"reorder", simStreams},
 	}

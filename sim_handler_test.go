@@ -166,7 +166,7 @@ func (h *simHandler) checkLocked(c informer.Change[simObj]) {
 		h.failLocked(c, "it has %v", was)
 	case c.Type != informer.Added && c.New.UID != c.Old.UID:
 		h.failLocked(c, "another object")
-	case c.Type == informer.Updated && (c.Cause == informer.CauseResync) != (*c.Old == *c.New):
+	case c.Type == informer.Updated && (c.Cause == informer.CauseResync) != (*c.Old == *c.New) && c.New.Version != "":
 		h.failLocked(c, "no change")
 	case c.Type != informer.Added && h.sim.world.before(c.New, c.Old):
 		h.failLocked(c, "it goes back")

@@ -1,6 +1,7 @@
 package informer_test
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ func (x simExchange) String() string {
 }
 
 const (
+	simDelay   = 3 * time.Second // before an answer with "delay"
 	simSlow    = 2 * time.Second // what "slow" adds to each event
 	simGateway = 4 * time.Second // after which "gateway" closes a stream
 )
@@ -34,6 +36,9 @@ func (s *simServer) answer(c informertest.Call) string {
 	now := c.Time.Sub(s.start)
 	a := &simAnswer{s: s, call: c, at: now, slept: now, text: append(make([]byte, 0, 256), c.Kind...)}
 	s.reachLocked(now)
+	if a.under("delay") {
+		a.pass(simDelay)
+	}
 	switch c.Kind {
 	case "list":
 		a.list()
@@ -169,7 +174,9 @@ func (a *simAnswer) list() {
 	if opts.ResourceVersion == "" || opts.Limit == 1 {
 		limit = min(limit, int(opts.Limit))
 	}
-	a.say(strconv.Itoa(read.version))
+	if !a.under("unversioned") {
+		a.text = strconv.AppendInt(append(a.text, ' '), int64(read.version), 10)
+	}
 	for key := from; key < simKeys; key++ {
 		if !read.objects[key].seen() {
 			continue
@@ -210,11 +217,16 @@ func (a *simAnswer) item(key int, read *simState) bool {
 	if a.under("slow") {
 		a.pass(simSlow)
 	}
-	a.space()
-	a.text = simObjectText(a.text, key, read.objects[key])
+	times := 1
 	if a.under("twice") {
+		times = 2
+	}
+	for range times {
 		a.space()
 		a.text = simObjectText(a.text, key, read.objects[key])
+		if a.under("versionless") {
+			a.text = append(a.text[:bytes.LastIndexByte(a.text, '@')], "@-"...)
+		}
 	}
 	if a.under("nameless") {
 		a.say("!")

@@ -156,7 +156,8 @@ func putMap(ctx context.Context, maps typedcorev1.ConfigMapInterface, i int) err
 func mapName(i int) string { return fmt.Sprintf("map-%05d", i) }
 
 // testReadYourWrites reads what was written, 1000 times, while others write.
-// Promises 1 and 2; case 3 (cr#1349).
+// Promises 1 and 2; case 3 (cr#1349, cr#1464,
+// argo-cd#6296).
 func testReadYourWrites(t *testing.T, s *server) {
 	const writes = 1000
 	namespace := s.namespace("read-your-writes")

@@ -13,8 +13,9 @@ import (
 )
 
 // testNetworkSwallows lets the network swallow everything in mid-watch, without
-// an end. Promise 10; case 5 (client-go#755): the watch is given up and asked
-// for again from the same version, no list.
+// an end. Promise 10; case 5 (client-go#755, external-dns#1458,
+// fabric8#6379): the watch is given up and asked for again from the same version,
+// no list.
 func testNetworkSwallows(t *testing.T, s *server) {
 	for _, test := range []struct {
 		name   string

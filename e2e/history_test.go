@@ -17,9 +17,9 @@ import (
 // The tests of this file take history away from the server.
 
 // TestWatchExpires makes the version that a watch resumes from too old, with a
-// watch cache and without. Promises 5, 7 and 11; cases 1 and 18: one list for
-// each 410, only objects that changed are told, a new UID is a new object, and
-// no failure is reported.
+// watch cache and without. Promises 5, 7 and 11; cases 1 (calico#12793) and 18
+// (k8s#102718, k8s#129266, werf/kubedog#134): one list for each 410, only objects
+// that changed are told, a new UID is a new object, and no failure is reported.
 func TestWatchExpires(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

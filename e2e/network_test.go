@@ -92,6 +92,25 @@ func TestProxyDelays(t *testing.T) {
 	}
 }
 
+func TestProxyThrottles(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, echoServer(t))
+	conn := dial(t, p)
+	const perSecond = 100_000
+	p.throttle(perSecond)
+	began := time.Now()
+	exchange(t, conn, strings.Repeat("x", perSecond/2))
+	if took := time.Since(began); took < time.Second/2 || took > 20*time.Second {
+		t.Errorf("there and back took %v, want at least half a second and not a multiple", took)
+	}
+	p.pass()
+	began = time.Now()
+	exchange(t, conn, strings.Repeat("x", 100*perSecond))
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("with no limit it took %v", took)
+	}
+}
+
 func TestProxyCutsAndRefuses(t *testing.T) {
 	t.Parallel()
 	p := startProxy(t, echoServer(t))

@@ -22,6 +22,7 @@ import (
 //
 //	pass      bytes are delivered at once
 //	delay     bytes are delivered, in order, a while after they were sent
+//	throttle  bytes are delivered, but so many a second on each connection
 //	swallow   connections are accepted, but no byte and no end arrives
 //	refuse    new connections are refused; open ones are carried as before
 //
@@ -41,6 +42,7 @@ type proxy struct {
 	refusing   bool
 	swallowing bool
 	latency    time.Duration
+	perSecond  int // bytes; 0 for no limit
 	accepted   int
 	links      map[*link]struct{}
 }
@@ -87,19 +89,25 @@ func (p *proxy) through(config *rest.Config) *rest.Config {
 // pass delivers bytes at once, and accepts connections again.
 func (p *proxy) pass() {
 	p.t.Helper()
-	p.set(false, 0)
+	p.set(false, 0, 0)
+}
+
+// throttle delivers so many bytes a second, on each connection each way.
+func (p *proxy) throttle(perSecond int) {
+	p.t.Helper()
+	p.set(false, 0, perSecond)
 }
 
 // delay delivers each byte d after it was sent.
 func (p *proxy) delay(d time.Duration) {
 	p.t.Helper()
-	p.set(false, d)
+	p.set(false, d, 0)
 }
 
 // swallow takes bytes and connections from both sides, and gives nothing.
 func (p *proxy) swallow() {
 	p.t.Helper()
-	p.set(true, 0)
+	p.set(true, 0, 0)
 }
 
 // refuse lets dialing fail. What is open goes on: cut it as well to play a
@@ -138,11 +146,11 @@ func (p *proxy) open() int {
 }
 
 // set changes the mode, and listens again if connections were refused.
-func (p *proxy) set(swallow bool, latency time.Duration) {
+func (p *proxy) set(swallow bool, latency time.Duration, perSecond int) {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.swallowing, p.latency = swallow, latency
+	p.swallowing, p.latency, p.perSecond = swallow, latency, perSecond
 	if !p.refusing {
 		return
 	}
@@ -246,13 +254,37 @@ func (p *proxy) pump(l *link, to, from *net.TCPConn) {
 		if p.lost(l) {
 			continue
 		}
-		if _, err := to.Write(parcel.data); err != nil {
+		if err := p.deliver(l, to, parcel.data); err != nil {
 			l.cut()
 		}
 	}
 	if !p.lost(l) {
 		_ = to.CloseWrite()
 	}
+}
+
+// deliver writes data, as fast as it may.
+func (p *proxy) deliver(l *link, to *net.TCPConn, data []byte) error {
+	const slices = 20 // of a second
+	for len(data) > 0 {
+		n := len(data)
+		p.mu.Lock()
+		perSecond := p.perSecond
+		p.mu.Unlock()
+		if perSecond > 0 {
+			n = min(n, max(1, perSecond/slices))
+			select {
+			case <-time.After(time.Second / slices):
+			case <-l.ctx.Done():
+				return l.ctx.Err()
+			}
+		}
+		if _, err := to.Write(data[:n]); err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return nil
 }
 
 // lost returns whether what l carries now gets lost. Once it is, it stays.

@@ -18,8 +18,8 @@ import (
 )
 
 // testCustomResource runs an informer of a resource whose definition comes
-// later, goes away, and comes again. Promises 5, 18, 20 and 21; cases 4 and 9
-// (k8s#79610).
+// later, goes away, and comes again. Promises 5, 18, 20 and 21; cases 4 (cr#2231,
+// k8s#57074) and 9 (k8s#79610, octant#534).
 func testCustomResource(t *testing.T, s *server) {
 	widgets := schema.GroupVersionResource{Group: "e2e.example.com", Version: "v1", Resource: "widgets"}
 	namespace := s.namespace("widgets")

@@ -15,7 +15,8 @@ import (
 )
 
 // testRightsComeAndGo runs an informer as somebody who may not list, then may,
-// then may not any more. Promises 18 and 20; case 4 (client-go#732).
+// then may not any more. Promises 18 and 20; case 4 (client-go#732,
+// cr#1653): the wait says why.
 func testRightsComeAndGo(t *testing.T, s *server) {
 	namespace := s.namespace("rights")
 	s.putMaps(namespace, 0, 20)

@@ -63,6 +63,15 @@
 //
 // Its words for faults are those of the server, but for faults of bytes.
 //
+// [Conform] checks a source, yours too, for what any source must do. The server
+// and kube-apiserver pass it alike.
+//
+// A [Guard] finds out who changes objects of a cache, which are read-only:
+//
+//	guard := informertest.NewGuard(source)
+//	guard.Verify(t) // at the end of the test
+//	pods, err := informer.New(guard, informer.Options{})
+//
 // # Limits
 //
 // What a [Server] leaves out: it has no admission, authentication, defaults or

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/seed-99a027e8/informer"
 	"github.com/seed-99a027e8/informer/informertest"
 )
 
@@ -100,6 +101,41 @@ func ExampleNewScriptFunc() {
 	// Added 10
 	// End 10
 	// Modified a@11
+}
+
+// A source of your own is held to what any source must do. In a test, give the
+// rig t.Logf, and end with t.Error(err).
+func ExampleConform() {
+	srv, err := informertest.NewServer(informertest.Options{})
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- srv.Run(ctx) }()
+	clientset := kubernetes.NewForConfigOrDie(srv.Config())
+
+	object := func(name, color string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"color": color}}}
+	}
+	err = informertest.Conform(ctx, informertest.Rig[*corev1.ConfigMap]{
+		Source: informer.FromClient[*corev1.ConfigMap](clientset.CoreV1().ConfigMaps("default")),
+		Create: func(_ context.Context, name, color string) (string, error) { return srv.Create(object(name, color)) },
+		Update: func(_ context.Context, name, color string) (string, error) { return srv.Update(object(name, color)) },
+		Delete: func(_ context.Context, name string) error {
+			_, err := srv.Delete(object(name, ""))
+			return err
+		},
+		Value:  func(m *corev1.ConfigMap) string { return m.Labels["color"] },
+		Select: func(color string) string { return "color=" + color },
+		Only:   []string{"list", "list/selectors", "list/pages", "watch", "watch/race"},
+	})
+	fmt.Println(err)
+	cancel()
+	fmt.Println(<-done)
+	// Output:
+	// <nil>
+	// <nil>
 }
 
 // exampleTest stands for a *testing.T, which an example does not have.

@@ -73,12 +73,12 @@ func faultRows() []faultRow {
 		{fault: "forbidden", strikes: "three watches", does: "resumed", plain: true, rules: []rule{{Verb: "watch", Times: 3}}},
 		{fault: "notfound", strikes: "the first three requests", does: "asked again after 15 to 30 s", rules: first3, after: 3 * time.Minute},
 		{fault: "notfound", strikes: "three watches", does: "the cache is kept; asked again after 15 to 30 s", plain: true, rules: []rule{{Verb: "watch", Times: 3}}, after: 3 * time.Minute},
-		{fault: "notallowed", strikes: "the streaming list", does: "a plain list, and no streaming list any more", rules: stream(rule{})},
+		{fault: "notallowed", strikes: "the streaming list", does: "a plain list, and no streaming list any more", rules: stream(rule{}), writes: relisted},
 		{fault: "notallowed", strikes: "watches but the first", does: "Run ends", plain: true, rules: []rule{{Verb: "watch", Skip: 1}, {Fault: "gateway=30s", Verb: "watch"}}},
-		{fault: "invalid", strikes: "the streaming list", does: "a plain list, and no streaming list any more", rules: stream(rule{})},
+		{fault: "invalid", strikes: "the streaming list", does: "a plain list, and no streaming list any more", rules: stream(rule{}), writes: relisted},
 		{fault: "invalid", strikes: "a watch", does: "listed at the most recent version", plain: true, rules: watch(rule{})},
 
-		{fault: "ignored", strikes: "all streaming lists", does: "after 30 s a plain list, and no streaming list any more", rules: always},
+		{fault: "ignored", strikes: "all streaming lists", does: "after 30 s a plain list, and no streaming list any more", rules: always, writes: relisted},
 		{fault: "nobookmarks", strikes: "all", does: "after two watches without a word, the server is asked for its version", rules: always, writes: nothing, lasts: 45 * time.Minute, shown: 4},
 		{fault: "table", strikes: "the streaming list", does: "Run ends; of a client, a plain list", rules: stream(rule{})},
 		{fault: "table", strikes: "the list", does: "Run ends; of a client, listed again", plain: true, rules: list(rule{})},
@@ -107,7 +107,7 @@ func faultRows() []faultRow {
 		{fault: "stale", strikes: "the first list", does: "followed from there", plain: true, rules: list(rule{Version: "105"})},
 		{fault: "stale=always", strikes: "the list after an expiry", does: "listed at the most recent version", writes: staleAlways},
 		{fault: "reborn", strikes: "between two lists", does: "deleted and added", writes: reborn},
-		{fault: "reborn", strikes: "a watch", does: "deleted and added", plain: true, rules: watch(rule{Key: key("a")})},
+		{fault: "reborn", strikes: "a later watch", does: "deleted and added", plain: true, rules: []rule{{Fault: "gateway=30s", Verb: "watch", Times: 1}, {Verb: "watch", Times: 1, Key: key("a")}}},
 		{fault: "compacted", strikes: "a watch that is behind", does: "listed", writes: compacted},
 	}
 }
@@ -121,6 +121,14 @@ func cutOff(t *testing.T, srv *informertest.Server, meanwhile func()) {
 	srv.EndWatches()
 	pass(500 * time.Millisecond) // less than the pause after a failure
 	meanwhile()
+}
+
+// relisted makes a new list necessary.
+func relisted(t *testing.T, srv *informertest.Server) {
+	cutOff(t, srv, func() {
+		writeAll(t, srv)
+		inject(t, srv, rule{Fault: "expired", Verb: "watch", Times: 1})
+	})
 }
 
 func restored(t *testing.T, srv *informertest.Server) {

@@ -41,7 +41,7 @@ type listQuery struct {
 	exact     int64 // the version to show, 0 for the current one
 	notBefore int64 // the version that must have been reached
 	start     string
-	limit     int64
+	limit     int64 // 0 for none
 	continued bool
 	number    int // of the page, from 1; 0 counts as 1
 }
@@ -68,7 +68,7 @@ func parseVersion(version string) (int64, *field.Error) {
 
 // newListQuery works out what the options mean. They are valid.
 func newListQuery(opts internalversion.ListOptions, sel selection) (listQuery, error) {
-	q := listQuery{selection: sel, limit: opts.Limit}
+	q := listQuery{selection: sel, limit: max(0, opts.Limit)}
 	if opts.Continue != "" {
 		return q, q.resume(opts)
 	}

@@ -260,7 +260,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveNotFound(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	known := parts[0] == "api" || len(parts) > 2 && parts[0] == "apis" && slices.ContainsFunc(s.known, func(res *Resource) bool {
-		return res.Group == parts[1] && res.Version == parts[2]
+		return res.Group == parts[1]
 	})
 	if !known {
 		http.Error(w, "404 page not found", http.StatusNotFound)

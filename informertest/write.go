@@ -3,6 +3,7 @@ package informertest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -149,10 +150,23 @@ func (w writer) prepareCreate(t target, obj *object) {
 	}
 }
 
+// nameInLabel sets the label by which namespaces are selected by name.
+func nameInLabel(namespace *object) {
+	labels := maps.Clone(namespace.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels["kubernetes.io/metadata.name"] = namespace.GetName()
+	namespace.SetLabels(labels)
+}
+
 // validate returns what is wrong with the metadata of obj, and if old is not
-// nil, with the way from there. It repairs what an update may leave out.
+// nil, with the way from there. It repairs what a write may leave out.
 func validate(res *Resource, obj, old *object) error {
 	names := validation.NameIsDNSSubdomain
+	if res.is("namespaces") {
+		nameInLabel(obj)
+	}
 	switch {
 	case res.anyName:
 		names = func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
