@@ -12,6 +12,7 @@ import (
 // guard.Verify(t) tells at the end.
 func ExampleGuard() {
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	script := informertest.NewScript(exampleTest{}, informertest.NewObject, "stream shop/web=red@5 end 10 hang")
 	guard := informertest.NewGuard(script)
 	objects, err := informer.New(guard, informer.Options{})
