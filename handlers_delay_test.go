@@ -7,15 +7,15 @@ import (
 	"github.com/seed-99a027e8/informer"
 )
 
-// Promise 14: handlers do not delay each other, nor the cache: while one is at its
-// first object, another is told of what happens meanwhile.
+// Promise 14: handlers do not delay each other, nor the cache: while one has
+// not done with its first object, another is told of what happens meanwhile.
 func TestHandlersDoNotDelayEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newLiveSource()
 		source.write("a")
+		inf := run(t, source, informer.Options{})
 		release := make(chan struct{})
 		defer close(release)
-		inf := run(t, source, informer.Options{})
 		inf.handler(t, func(informer.Change[*fifoObject]) { <-release }, informer.HandlerOptions{Name: "slow"})
 		var told []string
 		inf.handler(t, func(c informer.Change[*fifoObject]) { told = append(told, c.Key.Name) }, informer.HandlerOptions{Name: "quick"})
