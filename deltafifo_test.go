@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/seed-99a027e8/informer"
 )
@@ -144,4 +145,28 @@ func TestDeltaFIFOClosed(t *testing.T) {
 			t.Errorf("%s = %v, want ErrStopped", what, err)
 		}
 	}
+}
+
+// Promise 3: a consumer that waits hears of each event when it comes.
+func TestDeltaFIFOWakesConsumer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := informer.NewDeltaFIFO(informer.Reader[*fifoObject]{})
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		batches := 0
+		go func() {
+			for ctx.Err() == nil {
+				_ = queue.PopAll(ctx, func(informer.Batch[*fifoObject]) error { batches++; return nil })
+			}
+		}()
+		for i := range 3 {
+			synctest.Wait()
+			if batches != i {
+				t.Fatalf("after %d events, %d batches were taken", i, batches)
+			}
+			if err := queue.Add(&fifoObject{name: "a", uid: "u", version: fmt.Sprint(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }
