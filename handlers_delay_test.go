@@ -29,3 +29,35 @@ func TestHandlersDoNotDelayEachOther(t *testing.T) {
 		}
 	})
 }
+
+// Promise 16: Remove does not wait for a call that runs; it is done when that has
+// returned.
+func TestHandlerRemoveDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		source.write("a")
+		inf := run(t, source, informer.Options{})
+		release := make(chan struct{})
+		reg := inf.handler(t, func(informer.Change[*fifoObject]) { <-release }, informer.HandlerOptions{})
+		synctest.Wait()
+		removed := make(chan struct{})
+		go func() {
+			reg.Remove()
+			close(removed)
+		}()
+		synctest.Wait()
+		select {
+		case <-removed:
+		default:
+			t.Error("Remove waits for the call that runs")
+		}
+		select {
+		case <-reg.Done():
+			t.Error("Done is closed while a call runs")
+		default:
+		}
+		close(release)
+		<-reg.Done()
+		<-removed
+	})
+}

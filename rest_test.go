@@ -383,8 +383,12 @@ func TestRESTMistakes(t *testing.T) {
 	for _, tt := range tests {
 		source := informer.FromREST[corev1.Pod](tt.client, tt.gvr, informer.RESTOptions{Namespace: tt.namespace})
 		_, err := informer.NewPager(source)
+		if err == nil {
+			t.Errorf("NewPager takes a source of which %q was to be said", tt.want)
+			continue
+		}
 		steps := append(sourceEvents(source.List(t.Context(), metav1.ListOptions{})), sourceEvents(source.Watch(t.Context(), metav1.ListOptions{}))...)
-		if err == nil || !strings.Contains(err.Error(), tt.want) || len(steps) != 2 || steps[0] != "error "+err.Error() || steps[1] != steps[0] {
+		if !strings.Contains(err.Error(), tt.want) || len(steps) != 2 || steps[0] != "error "+err.Error() || steps[1] != steps[0] {
 			t.Errorf("error %v, steps %q; want %q", err, steps, tt.want)
 		}
 	}

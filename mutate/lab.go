@@ -92,6 +92,7 @@ const (
 	timeout  verdict = "TIME LIMIT"
 	broken   verdict = "NO BUILD"
 	untested verdict = "NO TEST"
+	misfit   verdict = "NO FIT"
 	crashed  verdict = "CRASHED"
 )
 

@@ -120,6 +120,11 @@ file a.go
 -	return s[n-n]
 +	return s[n-n] + ""
 
+= 5 the code has changed
+run Rest
+file a.go
+-	return s[n-m]
+
 = 6 no test names it
 run Rest
 file a.go
@@ -163,6 +168,7 @@ func TestRound(t *testing.T) {
 		"the sum is wrong": killed, "nobody notices": survived, "the pair is not swapped": killed,
 		"a variable, not in a function": killed, "for ever": timeout, "out of range": crashed,
 		"out of range, as expected": killed, "not Go": broken, "no test names it": untested,
+		"the code has changed": misfit,
 	}
 	for m, o := range r.report.outcomes {
 		if o.verdict != want[m.name] {

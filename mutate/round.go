@@ -94,7 +94,9 @@ func (r *round) blendOne(number int, m *mutation) (err error) {
 	}
 	changed, err := m.apply(source)
 	if err != nil {
-		return err
+		r.report.tell(m, outcome{verdict: misfit, why: err.Error()})
+		delete(r.chosen, number)
+		return nil
 	}
 	if r.files[m.file] == nil {
 		if r.files[m.file], err = blend(m.file, source); err != nil {
