@@ -294,7 +294,9 @@ func testErrorsWithoutSecrets(t *testing.T) {
 		}
 	}
 	down := &net.DNSError{Err: "no such host", Name: "server.invalid", IsNotFound: true}
-	trip := restTrip(func(*http.Request) (*http.Response, error) { return nil, down })
+	trip := restTrip(func(*http.Request) (*http.Response, error) {
+		return nil, fmt.Errorf("a proxy said %q: %w", canaryBody, down)
+	})
 	for name, source := range bothSources(t, trip) {
 		for _, err := range sourceErrors(source.List(t.Context(), metav1.ListOptions{Continue: canaryNext})) {
 			seen.err(name, err)
