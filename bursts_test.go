@@ -40,7 +40,7 @@ func TestMemoryAfterBursts(t *testing.T) {
 }
 
 func memoryAfterBursts(t *testing.T, rest int) {
-	const burst = 30_000
+	const burst = 20_000
 	objs := tinies(burst)
 	must := func(err error) {
 		t.Helper()

@@ -386,7 +386,7 @@ func TestCase32CreateBetweenListAndWatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithCancel(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			done := make(chan error, 1)
 			go func() { done <- inf.Run(ctx) }()
 			if err := inf.WaitSynced(ctx); err != nil {

@@ -165,6 +165,9 @@ func FuzzPassValue(f *testing.F) {
 			return
 		}
 		before := bytes.Index(raw, value)
+		if rest := raw[before+len(value):]; len(rest) > 0 && !strings.ContainsRune(",:]} \t\r\n", rune(rest[0])) && value.Kind() == '0' {
+			return // this is no JSON, and nobody asks where it ends
+		}
 		n, ok := informer.PassValue(raw, size)
 		if end := before + len(value); n != end || !ok && n != len(raw) {
 			t.Errorf("%q in pieces of %d: passed %d bytes, want %d", raw, size, n, end)

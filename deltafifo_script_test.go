@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed-99a027e8/informer"
 	"k8s.io/apimachinery/pkg/types"
@@ -309,6 +310,8 @@ func TestDeltaFIFOMemoryComesBack(t *testing.T) {
 
 // Promise 29: producers, a consumer and those who ask may meet.
 func TestDeltaFIFORace(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	store := informer.NewIndexer[*fifoObject](informer.IndexerOptions{})
 	queue := informer.NewDeltaFIFO(store.Reader)
 	var producers, all sync.WaitGroup
@@ -323,7 +326,7 @@ func TestDeltaFIFORace(t *testing.T) {
 		})
 	}
 	all.Go(func() {
-		for queue.PopAll(t.Context(), func(b informer.Batch[*fifoObject]) error {
+		for queue.PopAll(ctx, func(b informer.Batch[*fifoObject]) error {
 			store.Apply(b)
 			return nil
 		}) == nil {

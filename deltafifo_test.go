@@ -147,26 +147,42 @@ func TestDeltaFIFOClosed(t *testing.T) {
 	}
 }
 
-// Promise 3: a consumer that waits hears of each event when it comes.
-func TestDeltaFIFOWakesConsumer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		queue := informer.NewDeltaFIFO(informer.Reader[*fifoObject]{})
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		batches := 0
-		go func() {
-			for ctx.Err() == nil {
-				_ = queue.PopAll(ctx, func(informer.Batch[*fifoObject]) error { batches++; return nil })
-			}
-		}()
-		for i := range 3 {
-			synctest.Wait()
-			if batches != i {
-				t.Fatalf("after %d events, %d batches were taken", i, batches)
-			}
-			if err := queue.Add(&fifoObject{name: "a", uid: "u", version: fmt.Sprint(i)}); err != nil {
+// Promise 3: a consumer that waits is woken by whatever there is to take, and by
+// the end of the queue.
+func TestDeltaFIFOWakes(t *testing.T) {
+	old := &fifoObject{name: "old", uid: "u1", version: "1"}
+	x := &fifoObject{name: "x", uid: "u2", version: "2"}
+	for what, tell := range map[string]func(*informer.DeltaFIFO[*fifoObject]) error{
+		"an addition":    func(q *informer.DeltaFIFO[*fifoObject]) error { return q.Add(x) },
+		"an update":      func(q *informer.DeltaFIFO[*fifoObject]) error { return q.Update(x) },
+		"a deletion":     func(q *informer.DeltaFIFO[*fifoObject]) error { return q.Delete(old) },
+		"a list":         func(q *informer.DeltaFIFO[*fifoObject]) error { return q.Replace(nil, "9") },
+		"a resync":       func(q *informer.DeltaFIFO[*fifoObject]) error { q.Resync(); return nil },
+		"the end of all": func(q *informer.DeltaFIFO[*fifoObject]) error { q.Close(); return nil },
+		"a bookmark": func(q *informer.DeltaFIFO[*fifoObject]) error {
+			return q.Apply(informer.Event[*fifoObject]{Type: informer.EventBookmark, Version: "9"})
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := informer.NewIndexer[*fifoObject](informer.IndexerOptions{})
+			if err := store.Add(old); err != nil {
 				t.Fatal(err)
 			}
-		}
-	})
+			queue := informer.NewDeltaFIFO(store.Reader)
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan error, 1)
+			go func() {
+				done <- queue.PopAll(ctx, func(informer.Batch[*fifoObject]) error { return nil })
+			}()
+			synctest.Wait()
+			if err := tell(queue); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			cancel()
+			if err := <-done; errors.Is(err, context.Canceled) {
+				t.Errorf("%s does not wake the consumer", what)
+			}
+		})
+	}
 }

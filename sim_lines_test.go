@@ -287,7 +287,7 @@ func (a *simAnswer) event(phase simPhase, e *simEpoch, i int) {
 	a.text = e.states[i].event(a.text)
 	switch {
 	case a.under("nameless"):
-		a.say("!")
+		a.say("!@0")
 	case a.under("duplicate"):
 		a.again(e, i)
 	case a.under("reorder") && phase == simWatching:

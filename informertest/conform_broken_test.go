@@ -70,7 +70,8 @@ func (next memMethod) ask(fn func(*metav1.ListOptions)) memMethod {
 }
 
 // TestConformNamesWhatIsBroken runs the suite on sources that each break one
-// thing, and wants exactly the checks that are about it.
+// thing, and wants exactly the checks that are about it. Promises 3 and 13 rely on
+// what it breaks.
 func TestConformNamesWhatIsBroken(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -25,7 +25,8 @@ var (
 )
 
 // TestConform runs the suite on the fake server, through each kind of client,
-// and on sources of sources.
+// and on sources of sources. Promises 2, 3, 8, 10, 11, 13 and 14 rely on what it
+// checks.
 func TestConform(t *testing.T) {
 	t.Run("REST typed", func(t *testing.T) {
 		conformServer(t, true, labelOf[*corev1.ConfigMap], func(c *rest.Config, r schema.GroupVersionResource) informer.ListerWatcher[*corev1.ConfigMap] {

@@ -109,7 +109,12 @@ func (t *trial[T]) cancelInside(r request[T], nth int) error {
 	case <-at:
 		return wasCancelled(ended, prompt)
 	case err := <-ended:
-		return fmt.Errorf("before it was cancelled, it ended: %w", orAnswer(err))
+		select {
+		case <-at: // both at once
+			return cancelError(err)
+		default:
+			return fmt.Errorf("before it was cancelled, it ended: %w", orAnswer(err))
+		}
 	case <-timer.C:
 		return errSilent
 	}
@@ -140,13 +145,18 @@ func wasCancelled(ended <-chan error, most time.Duration) error {
 	defer timer.Stop()
 	select {
 	case err := <-ended:
-		if !errors.Is(err, context.Canceled) {
-			return fmt.Errorf("the last error is not the context's: %w", orAnswer(err))
-		}
-		return nil
+		return cancelError(err)
 	case <-timer.C:
 		return fmt.Errorf("it has not ended after %v", most)
 	}
+}
+
+// cancelError checks that the last error of a loop is the context's.
+func cancelError(last error) error {
+	if !errors.Is(last, context.Canceled) {
+		return fmt.Errorf("the last error is not the context's: %w", orAnswer(last))
+	}
+	return nil
 }
 
 // broken leaves many loops at their first event. What a client keeps for the

@@ -20,7 +20,9 @@ import (
 //	{Fault: "expired", Verb: "watch", Times: 1}  the next watch is answered 410
 //	{Fault: "cut", Verb: "list", Page: 2, After: 3}
 //	                        page 2 of each list breaks off in its fourth object
-//	{Fault: "forbidden", Resource: "secrets"}    no request for secrets succeeds
+//	{Fault: "forbidden", Resource: "secrets"}    no list or watch of secrets succeeds
+//
+// Only requests for resources are struck, discovery is not.
 type Rule struct {
 	// Fault is what happens. Without it, a rule is an error.
 	Fault Fault
@@ -42,8 +44,8 @@ type Rule struct {
 	// Default: any.
 	Page int
 
-	// Match is asked last whether a request is meant. It must not block or use
-	// the server.
+	// Match is asked last whether a request is meant. It may be called for
+	// several requests at a time.
 	//
 	// Default: yes.
 	Match func(*http.Request) bool
@@ -94,10 +96,13 @@ func (s *Server) Inject(rules ...Rule) (remove func(), err error) {
 	if err := errors.Join(errs...); err != nil {
 		return func() {}, err
 	}
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	s.faults.rules = append(s.faults.rules, added...)
-	return func() { s.faults.remove(added) }, nil
+	s.faults.change(func(rules []*activeRule) []*activeRule { return append(rules, added...) })
+	remove = func() {
+		s.faults.change(func(rules []*activeRule) []*activeRule {
+			return slices.DeleteFunc(rules, func(r *activeRule) bool { return slices.Contains(added, r) })
+		})
+	}
+	return remove, nil
 }
 
 // Calm ends all faults, those of chaos too: from the next request on the server
@@ -110,8 +115,8 @@ func (s *Server) Calm() {
 
 // faults are the rules of a server.
 type faults struct {
-	mu    sync.Mutex // guards the fields below, and what rules point to
-	rules []*activeRule
+	mu    sync.Mutex    // guards the fields below, and the counts of rules
+	rules []*activeRule // this slice is never changed, only replaced
 	chaos Chaos
 	drawn uint64 // requests that chaos has seen
 }
@@ -182,35 +187,51 @@ func (s *Server) parsePoint(version string) (int64, error) {
 	return point, nil
 }
 
-// remove takes rules out.
-func (f *faults) remove(rules []*activeRule) {
+// change replaces the rules by what edit makes of a copy.
+func (f *faults) change(edit func([]*activeRule) []*activeRule) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.rules = slices.DeleteFunc(f.rules, func(r *activeRule) bool { return slices.Contains(rules, r) })
+	f.rules = edit(slices.Clone(f.rules))
 }
 
 // take returns what strikes a request, if anything does. Before it is sent that
 // is a refusal, after it any other fault.
 func (f *faults) take(q asked, before bool) (strike, bool) {
 	f.mu.Lock()
+	rules := f.rules
+	f.mu.Unlock()
+	var fitting []*activeRule
+	for _, rule := range rules { // not under the lock: Match is the user's
+		if (rule.word.fault == FaultRefused) == before && rule.fits(q) {
+			fitting = append(fitting, rule)
+		}
+	}
+	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, rule := range f.rules {
-		if rule.left == 0 || (rule.word.fault == FaultRefused) != before || !rule.fits(q) {
-			continue
+	for _, rule := range fitting {
+		if rule.countLocked() {
+			return rule.strike, true
 		}
-		if rule.skip > 0 {
-			rule.skip--
-			continue
-		}
-		if rule.left > 0 {
-			rule.left--
-		}
-		return rule.strike, true
 	}
 	if before {
 		return strike{}, false
 	}
 	return f.drawLocked(q)
+}
+
+// countLocked counts a request that fits, and reports whether the rule strikes
+// it. The caller holds mu.
+func (r *activeRule) countLocked() bool {
+	switch {
+	case r.left == 0:
+		return false
+	case r.skip > 0:
+		r.skip--
+		return false
+	case r.left > 0:
+		r.left--
+	}
+	return true
 }
 
 // fits reports whether the rule is about a request.

@@ -206,6 +206,11 @@ func (row faultRow) run(t *testing.T, from func(kubernetes.Interface) informer.L
 			t.Errorf("the cache has %v, the handler was told of %v", has, told)
 		}
 		checkPace(t, requests)
+		for i, pause := range requests.Pauses() {
+			if pause >= 10*time.Millisecond && pause < 800*time.Millisecond && requests[i].Verb != "watch" {
+				t.Errorf("after %v a request came in %v", requests[i].Fault, pause)
+			}
+		}
 		got = faultResult{row.requestsOf(requests), changes.String(), joined(reports), "equal"}
 		if sorted(has) != sorted(is) {
 			got.cache = "behind"

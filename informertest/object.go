@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,9 +28,12 @@ type record struct {
 	body []byte
 }
 
-// newRecord takes obj at a version. The caller gives obj away.
+// newRecord takes obj at a version, 0 for none. The caller gives obj away.
 func newRecord(res *Resource, obj *object, version int64) (*record, error) {
-	obj.SetResourceVersion(strconv.FormatInt(version, 10))
+	obj.SetResourceVersion("")
+	if version > 0 {
+		obj.SetResourceVersion(formatVersion(version))
+	}
 	delete(obj.Object, "kind")
 	delete(obj.Object, "apiVersion")
 	body, err := json.Marshal(obj.Object)

@@ -10,8 +10,11 @@ import (
 // Restore takes the server back to the state and the version that it had when
 // [Server.Version] returned version, as an etcd that is restored from a backup:
 // writes of after are forgotten, and their versions are given again. Watches
-// that are open end. It returns an error if the history does not go back so far,
-// or not beyond the namespaces that are there from the start.
+// that are open end. A client that asks only after the version which it has seen
+// has been given again cannot know of it.
+//
+// Restore returns an error if the history does not go back so far, or if there
+// were not all namespaces yet that are there from the start.
 func (s *Server) Restore(version string) error {
 	point, err := s.parsePoint(version)
 	if err != nil {

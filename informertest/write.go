@@ -38,8 +38,15 @@ type writer struct {
 
 // commitLocked stores obj in place of old, which is nil for a new object.
 func (w writer) commitLocked(res *Resource, old *record, obj *object) (*record, error) {
+	if w.dry { // what would come of it has the version of what it comes from
+		var version int64
+		if old != nil {
+			version = old.version
+		}
+		return newRecord(res, obj, version)
+	}
 	next, err := newRecord(res, obj, w.store.version+1)
-	if err == nil && !w.dry {
+	if err == nil {
 		w.store.commitLocked(old, next)
 	}
 	return next, err
@@ -260,7 +267,7 @@ func checkUpdate(t target, obj, was *object) error {
 	}
 	version, bad := parseVersion(obj.GetResourceVersion())
 	if bad != nil {
-		return bad // 500, as from a real server
+		return errors.New(bad.Detail) // 500, as from a real server
 	}
 	if version == 0 && (res.strictVersion || !res.builtin) {
 		kind := schema.GroupKind{Group: res.Group, Kind: res.Name}
