@@ -11,7 +11,7 @@ import (
 	"github.com/seed-99a027e8/informer"
 )
 
-// Promises 1, 16, 19: no user code runs under a lock that it could meet. A
+// Promises 1, 16, 19 and 29: no user code runs under a lock that it could meet. A
 // handler may call everything, an index function and OnFailure all but what
 // changes indexes, and each of them may end Run.
 func TestInformerCalledFromUserCode(t *testing.T) {
