@@ -102,7 +102,7 @@ func (s *clientSource[T]) Watch(ctx context.Context, opts metav1.ListOptions) it
 			err = fmt.Errorf("informer: the client for %s returned no watcher", typeName[T]())
 		}
 		if err != nil {
-			yield(Event[T]{}, ended(ctx, err))
+			yield(Event[T]{}, ended(ctx, withoutSecrets(err)))
 			return
 		}
 		results := w.ResultChan()
@@ -155,7 +155,7 @@ func release(w watch.Interface, results <-chan watch.Event) {
 // page yields one page, and reports whether the sequence goes on after it.
 func (s *clientSource[T]) page(ctx context.Context, opts metav1.ListOptions, yield func(Event[T], error) bool) bool {
 	fail := func(err error) bool {
-		yield(Event[T]{}, ended(ctx, err))
+		yield(Event[T]{}, ended(ctx, withoutSecrets(err)))
 		return false
 	}
 	list, err := s.list(ctx, opts)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -124,7 +125,9 @@ func (d *decoder) explain(op string, err error) error {
 	if errors.Is(err, errTooLarge) {
 		err = errAround
 	}
-	return fmt.Errorf("informer: decode %s of %s: %w", op, d.form.name, withoutNames(unexpectedEOF(err), d.base))
+	// It may be one of the transport's, met while the body was read.
+	err = withoutSecrets(withoutNames(unexpectedEOF(err), d.base))
+	return fmt.Errorf("informer: decode %s of %s: %w", op, d.form.name, err)
 }
 
 // statusError returns the error that a server means by status.
@@ -430,7 +433,7 @@ func (w *watchDecoder[E, T]) frame() (ev Event[T], bad, err error) {
 	switch {
 	case err != nil:
 	case !found:
-		err = fmt.Errorf("%.64q event without an object", kind)
+		err = fmt.Errorf("%s event without an object", eventWord(kind))
 	case early != nil:
 		d := newDecoder(w.ctx, bytes.NewReader(early), w.form, "")
 		ev, bad, err = w.object(&d, kind)
@@ -474,7 +477,7 @@ func (w *watchDecoder[E, T]) object(d *decoder, kind string) (ev Event[T], bad, 
 		}
 		return ev, nil, statusError(status)
 	}
-	return ev, nil, fmt.Errorf("unknown event type %.64q", kind)
+	return ev, nil, fmt.Errorf("unknown event type %s", eventWord(kind))
 }
 
 // changed reads an object of the collection.
@@ -522,3 +525,12 @@ func deletedAnyway[T Object](ev Event[T], bad error) (Event[T], error) {
 
 // kindText returns a kind as errors have it.
 func kindText(apiVersion, kind string) string { return fmt.Sprintf("%.64s %.64s", apiVersion, kind) }
+
+// eventWord returns an event type as errors have it: what is no word in capitals
+// is no type of any server, and may be a part of an object.
+func eventWord(kind string) string {
+	if len(kind) > 16 || strings.Trim(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return `"…"`
+	}
+	return strconv.Quote(kind)
+}

@@ -119,13 +119,12 @@ func bookmark[T Object](version string, annotations map[string]string, initial b
 }
 
 // ended returns the error of a request that failed with err: the context's
-// own, if the context has ended, whatever that made of the request; otherwise
-// err without secrets.
+// own, if the context has ended, whatever that made of the request.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return withoutSecrets(err)
+	return err
 }
 
 // guarded calls fn, which calls a user's function named what, and turns a panic

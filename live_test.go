@@ -24,7 +24,7 @@ var fullSize = flag.Bool("full", false, "use the sizes of the reports where test
 // bulky is an object of 4 KiB.
 type bulky struct {
 	name, uid, version string
-	data               [4096]byte
+	_                  [4096]byte
 }
 
 func newBulky(name string, version int) *bulky {

@@ -157,7 +157,7 @@ func (s *restSource[E, T]) read(ctx context.Context, opts metav1.ListOptions, de
 	}
 	body, err := request.Stream(ctx)
 	if err != nil {
-		return err
+		return withoutSecrets(err)
 	}
 	defer body.Close()
 	return decode(body)

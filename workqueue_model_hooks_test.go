@@ -362,7 +362,7 @@ func (m *queueModel) run(*rapid.T) {
 			if calls = calls[1:]; len(calls) == 0 || call.how == "cut" {
 				stop()
 			}
-			err, settle = m.work(ctx, k, call)
+			settle, err = m.work(ctx, k, call)
 			return err
 		})
 	}()
@@ -378,10 +378,10 @@ func (m *queueModel) run(*rapid.T) {
 
 // work is the function of a worker. What it returns is to be noted by settle,
 // once the queue knows of it too.
-func (m *queueModel) work(ctx context.Context, k int, call queueCall) (err error, settle func()) {
+func (m *queueModel) work(ctx context.Context, k int, call queueCall) (settle func(), err error) {
 	if len(m.line) == 0 || m.line[0] != k {
 		m.Errorf("Run works on %d, want the first of %v", k, m.line)
-		return nil, func() {}
+		return func() {}, nil
 	}
 	m.line = m.line[1:]
 	s := m.keys[k]
@@ -390,26 +390,26 @@ func (m *queueModel) work(ctx context.Context, k int, call queueCall) (err error
 	err = m.nextError()
 	switch call.how {
 	case "nil":
-		return nil, func() { m.finished(k) }
+		return func() { m.finished(k) }, nil
 	case "cut":
-		return fmt.Errorf("request: %w", ctx.Err()), func() {
+		return func() {
 			m.setEarliest(k, time.Time{})
 			m.end(k)
-		}
+		}, fmt.Errorf("request: %w", ctx.Err())
 	case "terminal":
 		err = informer.Terminal(err)
 		m.failed(l, err)
-		return err, func() { m.finished(k) }
+		return func() { m.finished(k) }, err
 	case "after":
 		d, due := m.delay(call.ms)
 		err = informer.RetryAfter(d, err)
 		m.failed(l, err)
-		return err, func() { m.retried(k, due, false) }
+		return func() { m.retried(k, due, false) }, err
 	}
 	ask := m.beginRetry(l, err)
-	return err, func() {
+	return func() {
 		if ask {
 			m.retried(k, m.limit(), true)
 		}
-	}
+	}, err
 }
