@@ -98,7 +98,7 @@ func (d *decoder) value(out any) (bad, err error) {
 	if d.body.over {
 		return nil, errTooLarge
 	}
-	if s := (scanner{}); s.deepestOf(d.json.UnreadBuffer()) > maxDepth {
+	if d.tooDeep() {
 		return nil, errTooDeep
 	}
 	// What stands in the way is better told by the layer below.
@@ -106,6 +106,12 @@ func (d *decoder) value(out any) (bad, err error) {
 		err = plain
 	}
 	return nil, unexpectedEOF(err)
+}
+
+// tooDeep reports whether the value that could not be read is nested too deeply.
+func (d *decoder) tooDeep() bool {
+	var s scanner
+	return s.deepestOf(d.json.UnreadBuffer()) > maxDepth
 }
 
 // must decodes the next value into out, all of which is needed.
@@ -190,12 +196,12 @@ func opaqueObject[E any, T interface {
 	return partialEvent[T](t, about), bad, err
 }
 
-// raw reads the next value as it is. If that is too large, it is passed, and
-// about is what its beginning says.
+// raw reads the next value as it is. If that is too large, or nested too deeply,
+// it is passed, and about is what its beginning says.
 func (d *decoder) raw() (raw jsontext.Value, about partialObject, bad, err error) {
 	d.body.allow(maxText, maxText, d.form.weight)
 	raw, err = d.json.ReadValue()
-	if d.body.over {
+	if d.body.over || err != nil && d.tooDeep() {
 		d.body.full = false
 		about, bad, err = d.large(nil)
 	}

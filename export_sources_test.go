@@ -2,6 +2,7 @@ package informer
 
 import (
 	"bytes"
+	"io"
 	"reflect"
 
 	"github.com/go-json-experiment/json"
@@ -32,6 +33,21 @@ func PassValue(raw []byte, size int) (n int, ok bool) {
 		n += passed
 	}
 	return n, ok
+}
+
+// Limits are what a value may have, in bytes, and in Elements of one Weight.
+type Limits struct{ Size, Window, Weight, Elements int64 }
+
+// ReadMetered reads one value as its limits allow. It returns how many bytes
+// were read, and whether the window was too small for the value and nothing else
+// was.
+func ReadMetered(body io.Reader, l Limits) (read int, full bool, err error) {
+	m := &meter{body: body}
+	m.json = jsontext.NewDecoder(m)
+	m.allow(l.Size, l.Window, l.Weight)
+	m.elements = l.Elements
+	_, err = m.json.ReadValue()
+	return int(m.given), m.full, err
 }
 
 // Older reports whether version a comes before version b.
