@@ -201,10 +201,10 @@ func TestCanaries(t *testing.T) {
 			canaryRun(t, where+", dynamic", informer.FromClient[*unstructured.Unstructured](dynamic.NewForConfigOrDie(config).Resource(podsGVR())))
 			canaryRun(t, where+", opaque", informer.FromREST[decodeOpaque](core, podsGVR(), informer.RESTOptions{}))
 			canaryRun(t, where+", metadata", informer.FromClient[*metav1.PartialObjectMetadata](metadata.NewForConfigOrDie(metadata.ConfigFor(config)).Resource(podsGVR())))
+			if leaks := seen.found(); len(leaks) > 0 {
+				t.Fatalf("%d leaks, the first: %s", len(leaks), leaks[:min(len(leaks), 10)])
+			}
 		}
-	}
-	if leaks := seen.found(); len(leaks) > 0 {
-		t.Errorf("%d leaks, the first: %s", len(leaks), leaks[:min(len(leaks), 10)])
 	}
 	if seen.texts < 1000 {
 		t.Errorf("only %d texts were looked at", seen.texts)

@@ -310,6 +310,29 @@ func TestGuardLetsGo(t *testing.T) {
 	})
 }
 
+// Promise 31: what a list does not have any more is let go.
+func TestGuardListsLess(t *testing.T) {
+	full := "list 10"
+	for i := range 2 * informertest.Recent {
+		full += fmt.Sprintf(" x%d@5", i)
+	}
+	guard := informertest.NewGuard(informertest.NewScript(t, informertest.NewObject, full, "list 11 a@11"))
+	for range 2 {
+		for _, err := range guard.List(t.Context(), metav1.ListOptions{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	runtime.GC()
+	if err := guard.Check(); err != nil {
+		t.Error(err)
+	}
+	if n := guard.Copies(); n > informertest.Recent+1 {
+		t.Errorf("%d copies, want at most %d", n, informertest.Recent+1)
+	}
+}
+
 // odd is a type without DeepCopyObject.
 type odd struct {
 	informertest.Object
