@@ -399,7 +399,8 @@ func (c *simCluster) transcript() string {
 }
 
 // TestSimulationServer is TestSimulation with a server over HTTP, as seen
-// through FromREST and through FromClient.
+// through FromREST and through FromClient: promises 2, 3, 4, 7, 9, 11, 12, 14, 15,
+// 16, 19 and 29.
 func TestSimulationServer(t *testing.T) {
 	// The clients write a line about each broken answer to os.Stderr.
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
