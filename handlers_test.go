@@ -163,7 +163,7 @@ func TestHandlerPanicCrashes(t *testing.T) {
 		source.write("a")
 		inf, err := informer.New(source, informer.Options{OnFailure: func(f informer.Failure) error {
 			fmt.Println("reported", f)
-			return nil
+			return f.Err // ends Run
 		}})
 		if err != nil {
 			t.Fatal(err)

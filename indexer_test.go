@@ -186,7 +186,7 @@ func TestReadersNeverWaitForAWriter(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(3 * time.Second):
 		t.Fatal("a query waits for a writer")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,8 +92,8 @@ func callFromUserCode(t *testing.T, from string) {
 	<-other.Done()
 }
 
-// Promise 19: every callback that has not returned is named, once the grace is
-// over for all of them together.
+// Promise 19: every callback that has not returned is named, and no other, once
+// the grace is over for all of them together.
 func TestInformerNamesAllThatAreStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, gate := newLiveSource(), make(chan struct{})
@@ -104,6 +105,7 @@ func TestInformerNamesAllThatAreStuck(t *testing.T) {
 		for i := range 3 {
 			regs = append(regs, inf.handler(t, func(informer.Change[*fifoObject]) { <-gate }, informer.HandlerOptions{Name: fmt.Sprint("stuck ", i)}))
 		}
+		inf.handler(t, func(informer.Change[*fifoObject]) {}, informer.HandlerOptions{Name: "the quick one"})
 		if _, err := informer.AddIndex(inf.Informer, "x", func(o *fifoObject) (string, bool) {
 			if o.name == "b" {
 				<-gate
@@ -119,6 +121,9 @@ func TestInformerNamesAllThatAreStuck(t *testing.T) {
 		inf.stop()
 		err := <-inf.done
 		mustContain(t, "Run", err, "stuck 0 has not", "stuck 1 has not", "stuck 2 has not", "an index function or OnFailure has not")
+		if strings.Contains(err.Error(), "the quick one") { // which is waited for after the index function
+			t.Errorf("Run names a handler that has returned: %v", err)
+		}
 		if took := time.Since(began); took != 7*time.Second {
 			t.Errorf("Run returned after %v, want 7s", took)
 		}

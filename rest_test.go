@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -285,51 +286,55 @@ func TestRESTWatch(t *testing.T) {
 // the usual predicates recognise; and it is asked once.
 func TestRESTErrors(t *testing.T) {
 	for _, watch := range []bool{false, true} {
-		requests := 0
-		status := func(code int, reason string) restTrip {
-			return func(*http.Request) (*http.Response, error) {
-				requests++
-				return restResponse(code, "application/json", strings.NewReader(
-					fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code))), nil
-			}
+		synctest.Test(t, func(t *testing.T) { restErrors(t, watch) }) // a client that retries does so after a pause
+	}
+}
+
+func restErrors(t *testing.T, watch bool) {
+	requests := 0
+	status := func(code int, reason string) restTrip {
+		return func(*http.Request) (*http.Response, error) {
+			requests++
+			return restResponse(code, "application/json", strings.NewReader(
+				fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code))), nil
 		}
-		run := func(trip restTrip) error {
-			source := restPods(t, trip)
-			seq := source.List(t.Context(), metav1.ListOptions{})
-			if watch {
-				seq = source.Watch(t.Context(), metav1.ListOptions{})
-			}
-			var last error
-			for _, last = range seq {
-			}
-			return last
+	}
+	run := func(trip restTrip) error {
+		source := restPods(t, trip)
+		seq := source.List(t.Context(), metav1.ListOptions{})
+		if watch {
+			seq = source.Watch(t.Context(), metav1.ListOptions{})
 		}
-		for name, ok := range map[string]bool{
-			"forbidden": apierrors.IsForbidden(run(status(403, "Forbidden"))),
-			"not found": apierrors.IsNotFound(run(status(404, "NotFound"))),
-			"method":    apierrors.IsMethodNotSupported(run(status(405, "MethodNotAllowed"))),
-			"expired":   apierrors.IsResourceExpired(run(status(410, "Expired"))),
-		} {
-			if !ok {
-				t.Errorf("watch=%t: %s is not recognised", watch, name)
-			}
+		var last error
+		for _, last = range seq {
 		}
-		requests = 0
-		err := run(func(*http.Request) (*http.Response, error) {
-			if requests++; requests > 1 { // or a client that retries would do so for a minute
-				return restResponse(500, "text/plain", strings.NewReader("again")), nil
-			}
-			r := restResponse(429, "text/plain", strings.NewReader("busy"))
-			r.Header.Set("Retry-After", "7")
-			return r, nil
-		})
-		if seconds, ok := apierrors.SuggestsClientDelay(err); !apierrors.IsTooManyRequests(err) || !ok || seconds != 7 || requests != 1 {
-			t.Errorf("429: error %v, delay %d, %d requests; want a delay of 7 and one request", err, seconds, requests)
+		return last
+	}
+	for name, ok := range map[string]bool{
+		"forbidden": apierrors.IsForbidden(run(status(403, "Forbidden"))),
+		"not found": apierrors.IsNotFound(run(status(404, "NotFound"))),
+		"method":    apierrors.IsMethodNotSupported(run(status(405, "MethodNotAllowed"))),
+		"expired":   apierrors.IsResourceExpired(run(status(410, "Expired"))),
+	} {
+		if !ok {
+			t.Errorf("watch=%t: %s is not recognised", watch, name)
 		}
-		down := errors.New("connection refused")
-		if err := run(func(*http.Request) (*http.Response, error) { return nil, down }); !errors.Is(err, down) {
-			t.Errorf("error %v, want it to wrap %v", err, down)
+	}
+	requests = 0
+	err := run(func(*http.Request) (*http.Response, error) {
+		if requests++; requests > 1 { // or a client that retries would do so for a minute
+			return restResponse(500, "text/plain", strings.NewReader("again")), nil
 		}
+		r := restResponse(429, "text/plain", strings.NewReader("busy"))
+		r.Header.Set("Retry-After", "7")
+		return r, nil
+	})
+	if seconds, ok := apierrors.SuggestsClientDelay(err); !apierrors.IsTooManyRequests(err) || !ok || seconds != 7 || requests != 1 {
+		t.Errorf("429: error %v, delay %d, %d requests; want a delay of 7 and one request", err, seconds, requests)
+	}
+	down := errors.New("connection refused")
+	if err := run(func(*http.Request) (*http.Response, error) { return nil, down }); !errors.Is(err, down) {
+		t.Errorf("error %v, want it to wrap %v", err, down)
 	}
 }
 
