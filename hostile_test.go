@@ -316,3 +316,49 @@ func bothSources(t testing.TB, trip http.RoundTripper) map[string]informer.Liste
 		"client": informer.FromClient[*corev1.Pod](cs.CoreV1().Pods("")),
 	}
 }
+
+// Promise 12: whatever an API server takes is good, however dense it is, and
+// in whatever pieces it comes: 1 MiB of small data, 1.5 MiB of numbers.
+func TestHostileLimitsDense(t *testing.T) {
+	var dense strings.Builder
+	for i, data := 0, 0; data < mib; i++ {
+		key := fmt.Sprintf("%05x", i)
+		fmt.Fprintf(&dense, `"%s":"",`, key)
+		data += len(key)
+	}
+	data := `{"kind":"ConfigMap","metadata":{"name":"x"},"data":{` + dense.String() + `"z":""}}`
+	numbers := `{"kind":"X","metadata":{"name":"x"},"spec":{"numbers":[` + strings.Repeat("1,", 3*mib/4-100) + `1]}}`
+	want := []string{"Added /x uid= v=", "End v=9 next=c"}
+	for _, piece := range []int{1000, 16 << 10, 8 * mib} {
+		client := func(item string) rest.Interface {
+			return restClient(t, floodTrip(200, pieces{strings.NewReader(podListJSON(item)), piece}))
+		}
+		wantSteps(t, sourceEvents(informer.FromREST[untypedConfig](client(data), podsGVR(), informer.RESTOptions{}).List(t.Context(), metav1.ListOptions{})), want...)
+		for _, item := range []string{data, numbers} {
+			wantSteps(t, sourceEvents(informer.FromREST[unstructured.Unstructured](client(item), podsGVR(), informer.RESTOptions{}).List(t.Context(), metav1.ListOptions{})), want...)
+		}
+	}
+}
+
+// untypedConfig is a ConfigMap in a list of any kind.
+type untypedConfig struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Data              map[string]string `json:"data"`
+}
+
+// Promise 7: elements are counted before they are decoded, also if they come at
+// once, because the object before has made the buffer large.
+func TestHostileLimitsAtOnce(t *testing.T) {
+	first := `{"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("a", 4*mib-100) + `"}}}`
+	second := `{"metadata":{"name":"x"},"spec":{"containers":[` + strings.Repeat("{},", mib) + `{}]}}`
+	wantSteps(t, sourceEvents(restPods(t, restAnswer(podListJSON(first+","+second+","+podItem("b")))).List(t.Context(), metav1.ListOptions{})),
+		"Added /a uid= v=", "Bad /x uid= v=", "Added n/b uid=u-b v=5", "End v=9 next=c")
+}
+
+// pieces is a reader that returns at most that many bytes at a time.
+type pieces struct {
+	io.Reader
+	size int
+}
+
+func (r pieces) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), r.size)]) }
