@@ -135,6 +135,7 @@ func closed(text, more string, size int) string {
 // Promise 12, and input that is hostile: an object above 64 MiB is one bad
 // object, with its key if that came early, and all around it are good.
 func TestHostileLargeObjects(t *testing.T) {
+	skipWithRace(t)
 	const size = 65 * mib
 	for name, tt := range hostileObjects() {
 		t.Run(name, func(t *testing.T) {
@@ -156,6 +157,7 @@ func TestHostileLargeObjects(t *testing.T) {
 
 // Promise 12: the same in a watch, before and behind the type: the watch goes on.
 func TestHostileLargeFrames(t *testing.T) {
+	skipWithRace(t)
 	const size = 65 * mib
 	for _, name := range []string{"elements", "just a string"} {
 		tt := hostileObjects()[name]
@@ -181,6 +183,7 @@ func TestHostileLargeFrames(t *testing.T) {
 // Promises 7 and 12: the limits hold for every kind of type, and an object below
 // them is good however it is made.
 func TestHostileLimits(t *testing.T) {
+	skipWithRace(t)
 	item := `{"kind":"Pod","metadata":{"name":"x","annotations":{@"z":"` + strings.Repeat("z", 20*mib) + `"}}}`
 	more := `"a":"` + strings.Repeat("a", mib) + `",`
 	client := func(size int) rest.Interface {
@@ -214,8 +217,9 @@ func TestHostileLargeAndBad(t *testing.T) {
 
 // Promise 7: a server that sends 1 GiB, whatever it is, leaves the heap below 200 MiB.
 func TestHostileGiB(t *testing.T) {
+	skipWithRace(t)
 	size := 1024 * mib
-	if testing.Short() || raceEnabled {
+	if testing.Short() {
 		size = 256 * mib
 	}
 	for name, tt := range map[string]struct {
@@ -269,6 +273,7 @@ func TestHostileGiB(t *testing.T) {
 
 // Promise 7: a client asks for gzip by itself: what counts is what comes out of it.
 func TestHostileGzip(t *testing.T) {
+	skipWithRace(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Encoding", "gzip")
