@@ -25,8 +25,12 @@ lint:
 	cd e2e && go vet ./...
 	cd e2e && $(STATICCHECK) ./...
 
+# All of them in the sizes of the reports that they are about, and then with the
+# race detector.
 unit:
-	go test -race -timeout 10m . ./informertest/... ./mutate
+	go test -timeout 10m . -full
+	go test -race -timeout 10m . -rapid.checks=50
+	go test -race -timeout 10m ./informertest/... ./mutate
 
 models:
 	go test -timeout 10m -run 'Model|Weather' . ./informertest/... -rapid.checks=$(CHECKS) -rapid.steps=100

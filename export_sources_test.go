@@ -44,7 +44,7 @@ type Limits struct{ Size, Window, Weight, Elements int64 }
 func ReadMetered(body io.Reader, l Limits) (read int, full bool, err error) {
 	m := &meter{body: body}
 	m.json = jsontext.NewDecoder(m)
-	m.allow(l.Size, l.Window, l.Weight)
+	m.allow(l.Size, l.Window, weight{open: l.Weight, more: l.Weight})
 	m.elements = l.Elements
 	_, err = m.json.ReadValue()
 	return int(m.given), m.full, err

@@ -21,7 +21,7 @@ type form struct {
 	untyped bool         // unstructured.Unstructured: objects keep their kind
 	partial bool         // metav1.PartialObjectMetadata
 	opaque  bool         // the type decodes itself
-	weight  int64        // of an element, for the limits of an object
+	weight  weight       // of what an object consists of, for its limits
 	options json.Options // of decoders
 	// streaming are options of decoders that do not look at a whole value before
 	// they decode it. Their errors differ, and behind one they stop.
@@ -46,7 +46,7 @@ func formOf[E any]() form {
 	f.opaque = !f.untyped && decodesItself(t)
 	f.weight = weightOf(t, map[reflect.Type]bool{})
 	if f.untyped || f.opaque {
-		f.weight = anyWeight
+		f.weight = anyWeight()
 	}
 	// To have unmarshalers costs a sixth of the time.
 	if f.untyped || holdsAny(t, map[reflect.Type]bool{}) {
@@ -215,33 +215,55 @@ func (a *anyDecoder) number(text string) any {
 }
 
 const (
-	anyWeight = 192 // bytes of a small map, or of a value, in an interface
-	mapWeight = 56  // bytes of an empty map
-	mapGroup  = 8   // elements for which a map has room at first
+	mapWeight = 56 // bytes of an empty map
+	mapGroup  = 8  // elements for which a map has room at first
+	mapRoom   = 2  // elements, full or not, of a large map for each full one
 )
 
-// weightOf returns how much memory one element of an array, object or map may
-// take, at most, somewhere in what is decoded into a t, beside its text: that
-// makes "{}," more than three bytes. Types in seen are not to be visited again.
-func weightOf(t reflect.Type, seen map[reflect.Type]bool) int64 {
+// A weight is how much memory a piece of JSON may take when it is decoded, at
+// most, beside its text: that makes "{}," more than three bytes. Both numbers
+// are in bytes, and estimates.
+type weight struct {
+	open int64 // of an object or array, with its first element
+	more int64 // of each further element
+}
+
+// anyWeight returns the weight of what is decoded into interfaces.
+func anyWeight() weight {
+	const slot, boxed = 16, 8
+	return weight{open: mapWeight + mapGroup*2*slot + slot, more: mapRoom*(slot+boxed) + slot}
+}
+
+// or returns the greater numbers of both.
+func (w weight) or(v weight) weight {
+	return weight{open: max(w.open, v.open), more: max(w.more, v.more)}
+}
+
+// weightOf returns the greatest weight of anything in what is decoded into a t.
+// Types in seen are not to be visited again.
+func weightOf(t reflect.Type, seen map[reflect.Type]bool) (w weight) {
 	if seen[t] || decodesItself(t) {
-		return 0
+		return weight{}
 	}
 	seen[t] = true
 	switch t.Kind() {
 	case reflect.Interface:
-		return anyWeight
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return max(int64(t.Elem().Size()), weightOf(t.Elem(), seen))
+		return anyWeight()
+	case reflect.Pointer:
+		w = weight{open: int64(t.Elem().Size())}
+	case reflect.Slice, reflect.Array:
+		size := int64(t.Elem().Size())
+		w = weight{open: size, more: size}
 	case reflect.Map:
-		own := mapWeight + mapGroup*int64(t.Key().Size()+t.Elem().Size())
-		return max(own, weightOf(t.Elem(), seen))
+		size := int64(t.Key().Size() + t.Elem().Size())
+		w = weight{open: mapWeight + mapGroup*size, more: mapRoom * size}
 	case reflect.Struct:
-		most := int64(0)
 		for i := range t.NumField() {
-			most = max(most, weightOf(t.Field(i).Type, seen))
+			w = w.or(weightOf(t.Field(i).Type, seen))
 		}
-		return most
+		return w
+	default:
+		return weight{}
 	}
-	return 0
+	return w.or(weightOf(t.Elem(), seen))
 }

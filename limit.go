@@ -63,7 +63,7 @@ type meter struct {
 	started  int64 // what given was when the object began
 	bytes    int64 // that the object may still have
 	window   int64 // bytes that the decoder may have been given, but not passed
-	weight   int64 // of an element
+	weight   weight
 	elements int64 // estimated bytes that they may still take
 	scan     scanner
 	scanning bool
@@ -74,22 +74,23 @@ type meter struct {
 
 // allow lets the next value, with the white space before it, have up to size
 // bytes, no more than window of them at a time, and elements of that weight.
-func (m *meter) allow(size, window, weight int64) {
+func (m *meter) allow(size, window int64, w weight) {
 	m.started = m.json.InputOffset()
 	m.bytes, m.window = size-m.pending(), window
-	m.weight, m.elements = weight, maxElements
+	m.weight, m.elements = w, maxElements
 	m.scanning, m.over, m.full = false, false, false
 }
 
 // allowAround lets the next value be one that is no object.
-func (m *meter) allowAround() { m.allow(maxAround, maxAround, 0) }
+func (m *meter) allowAround() { m.allow(maxAround, maxAround, weight{}) }
 
 // pending returns how many bytes the decoder has been given, but not passed.
 func (m *meter) pending() int64 { return m.given - m.json.InputOffset() }
 
-// Read reads from the body.
+// Read reads from the body, little at a time: what has come is weighed before
+// more does.
 func (m *meter) Read(p []byte) (int, error) {
-	room := min(int64(len(p)), m.bytes, m.window-m.pending())
+	room := min(int64(len(p)), m.bytes, m.window-m.pending(), fewBytes)
 	if room <= 0 || m.elements < 0 {
 		m.over = true
 		m.full = m.bytes > 0 && m.elements >= 0
@@ -109,7 +110,10 @@ func (m *meter) Read(p []byte) (int, error) {
 }
 
 // weigh counts the elements in b.
-func (m *meter) weigh(b []byte) { m.elements -= m.weight * m.scan.elements(b) }
+func (m *meter) weigh(b []byte) {
+	opened, more := m.scan.elements(b)
+	m.elements -= m.weight.open*opened + m.weight.more*more
+}
 
 // A scanner knows of JSON what it takes to tell values from each other. Its zero
 // value is between two tokens.
@@ -138,9 +142,9 @@ func (s *scanner) string(b []byte) int {
 	return len(b)
 }
 
-// elements returns how many elements begin in b: each is behind a comma, or the
-// first of its object or array.
-func (s *scanner) elements(b []byte) (n int64) {
+// elements returns how many objects and arrays begin in b, each with its first
+// element, and how many further elements do, which are behind commas.
+func (s *scanner) elements(b []byte) (opened, more int64) {
 	for i := 0; i < len(b); {
 		if s.text {
 			i += s.string(b[i:])
@@ -149,12 +153,14 @@ func (s *scanner) elements(b []byte) (n int64) {
 		switch b[i] {
 		case '"':
 			s.text = true
-		case ',', '{', '[':
-			n++
+		case '{', '[':
+			opened++
+		case ',':
+			more++
 		}
 		i++
 	}
-	return n
+	return opened, more
 }
 
 // deepestOf returns how many objects and arrays in b are open at a time.

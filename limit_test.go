@@ -44,7 +44,7 @@ func TestMeter(t *testing.T) {
 		"elements, an array":   {array, with(func(l *informer.Limits) { l.Elements = 100_000 }), 600 << 10, false},
 		"weight":               {array, with(func(l *informer.Limits) { l.Weight, l.Elements = 100, 10_000_000 }), 600 << 10, false},
 		"elements, without":    {array, with(func(l *informer.Limits) { l.Weight, l.Elements = 0, 0 }), 0, false},
-		"elements, just right": {array, with(func(l *informer.Limits) { l.Elements = size/3 + 1 }), 0, false},
+		"elements, just right": {array, with(func(l *informer.Limits) { l.Elements = 2*size/3 + 2 }), 0, false},
 	} {
 		read, full, err := informer.ReadMetered(strings.NewReader(tt.text), tt.limits)
 		switch {

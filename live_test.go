@@ -21,6 +21,14 @@ import (
 // fullSize makes tests as large as the reports that they are about.
 var fullSize = flag.Bool("full", false, "use the sizes of the reports where tests use smaller ones")
 
+// skipWithRace skips a test that moves so many bytes that the race detector makes
+// minutes of it. `make test` runs all tests without it, too.
+func skipWithRace(t *testing.T) {
+	if raceEnabled {
+		t.Skip("takes long with the race detector")
+	}
+}
+
 // bulky is an object of 4 KiB.
 type bulky struct {
 	name, uid, version string

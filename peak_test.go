@@ -280,6 +280,7 @@ func (r *relisted[T]) held() int64 { return heap() - r.base }
 // the peak is far below the size of the list. When all but one are deleted, the
 // memory of the rest is free.
 func TestListPeakWithTransform(t *testing.T) {
+	skipWithRace(t)
 	pages := 40
 	if *fullSize {
 		pages = 200
@@ -312,6 +313,7 @@ func TestListPeakWithTransform(t *testing.T) {
 // Promise 7, case 11 (cert-manager#4722, external-secrets#2504): 5000 objects of
 // 32 KiB, of which a struct of about 200 bytes is kept: under 10 MB of heap.
 func TestListPeakWithProjection(t *testing.T) {
+	skipWithRace(t)
 	server := &bulkServer{pages: 10, perPage: 500, size: 32 << 10, left: 5000}
 	inf, peak, end := peakOf(t, server, 500, func(source informer.ListerWatcher[*thing], look func()) informer.ListerWatcher[*thingAddr] {
 		return informer.Project(source, func(o *thing) (*thingAddr, bool, error) {

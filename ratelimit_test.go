@@ -199,6 +199,7 @@ func TestLimiter_StateIsKept(t *testing.T) {
 // keys, a limiter holds at most twice what a fresh one with the same content
 // does: at once if the keys are forgotten one by one, else when time has passed.
 func TestLimiter_MemoryComesBack(t *testing.T) {
+	skipWithRace(t)
 	const burst, longest = 1_000_000, time.Minute
 	forget := func(l informer.RateLimiter[int], left int) {
 		for i := left; i < burst; i++ {

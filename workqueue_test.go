@@ -411,6 +411,7 @@ func TestWorkQueue_IdleHasNoGoroutine(t *testing.T) {
 // TestWorkQueue_MemoryComesBack (promise 30): after a burst of a million keys,
 // a queue holds at most twice what a fresh one with the same content does.
 func TestWorkQueue_MemoryComesBack(t *testing.T) {
+	skipWithRace(t)
 	fill := func(q *informer.WorkQueue[int], from, to int) {
 		for i := from; i < to; i++ {
 			if i%10 > 0 {
