@@ -335,8 +335,8 @@ func TestHandlerIsToldAfterTheCache(t *testing.T) {
 	})
 }
 
-// Promise 15: what a handler that is far behind is told of, at most two changes
-// a key: first old, last new (k8s#49705).
+// Promises 3 and 15: what a handler that is far behind is told of, at most two
+// changes a key: first old, last new (k8s#49705).
 func TestHandlerBacklog(t *testing.T) {
 	type script = func(*fifoServer) []informer.Event[*fifoObject]
 	one := func(ev informer.Event[*fifoObject]) []informer.Event[*fifoObject] {

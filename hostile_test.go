@@ -351,7 +351,7 @@ type untypedConfig struct {
 	Data              map[string]string `json:"data"`
 }
 
-// Promise 7: elements are counted before they are decoded, also if they come at
+// Promises 7 and 12: elements are counted before they are decoded, also if they come at
 // once, because the object before has made the buffer large.
 func TestHostileLimitsAtOnce(t *testing.T) {
 	first := `{"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("a", 4*mib-100) + `"}}}`
