@@ -307,15 +307,16 @@ func (f *DeltaFIFO[T]) settle(list *staging[T], later *line[pending[T]], resync 
 			c.put(p.live, p.typ)
 		}
 		if p.bad != "" {
-			c.turnBad(p.bad)
+			c.turnBad(p.bad) // which may change nothing
+		} else {
+			c.listed = p.listed
 		}
-		c.listed = p.listed
 	}
 	if !resync {
 		return changes
 	}
 	for obj := range known.All() {
-		if k := KeyOf(obj); !changes.has(k) {
+		if k := KeyOf(obj); !changes.has(k) || changes.find(k).spares(obj) {
 			changes.enter(k).put(obj, Sync)
 		}
 	}
@@ -429,7 +430,8 @@ func (f *DeltaFIFO[T]) removeLocked(ev Event[T]) {
 func (f *DeltaFIFO[T]) turnBadLocked(ev Event[T]) {
 	p := f.queue.find(ev.Key)
 	switch has := f.mayHaveLocked(ev.Key); {
-	case p == nil && has && f.hasStore && ev.UID != "":
+	case ev.UID == "": // it may be any
+	case p == nil && has && f.hasStore:
 		f.queue.enter(ev.Key).turnBad(ev.UID)
 	case p == nil:
 	case !has && p.typ != 0 && !sameUID(p.live.GetUID(), ev.UID):

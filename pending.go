@@ -38,8 +38,9 @@ func (p *pending[T]) put(obj T, typ DeltaType) {
 	p.live, p.typ, p.listed, p.bad = obj, typ, typ == Replaced, ""
 }
 
-// turnBad says that what is there now is the object of that UID, in a state that
-// cannot be used. Where another one was, that is gone, and its end was not told.
+// turnBad says that what is there now is the object of that UID, which is known,
+// in a state that cannot be used. Where another one was, that is gone, and its
+// end was not told.
 func (p *pending[T]) turnBad(uid types.UID) {
 	switch {
 	case p.typ == 0 && !p.hasGone:
@@ -82,7 +83,7 @@ func (p *pending[T]) over(k Key, old T, has bool) Deltas[T] {
 	case !has && p.typ != 0 && p.typ != Sync:
 		d.add(Delta[T]{Type: orReplaced(Added, p.typ), Object: p.live})
 	case !has:
-	case p.typ == 0 && !p.hasGone && sameUID(old.GetUID(), p.bad):
+	case p.spares(old):
 	case p.typ == 0:
 		d.add(p.deletionOf(old))
 	case !sameUID(old.GetUID(), p.live.GetUID()):
@@ -94,6 +95,12 @@ func (p *pending[T]) over(k Key, old T, has bool) Deltas[T] {
 		d.add(Delta[T]{Type: orReplaced(Updated, p.typ), Object: p.live})
 	}
 	return d
+}
+
+// spares reports that nothing is pending for a consumer who has old: at most it
+// has turned bad.
+func (p *pending[T]) spares(old T) bool {
+	return p.typ == 0 && !p.hasGone && sameUID(old.GetUID(), p.bad)
 }
 
 // orReplaced is typ, unless a list brought the object.
