@@ -170,6 +170,9 @@ func object[E any, T interface {
 			ev = EventOf(t, obj)
 		}
 	}
+	if err == nil {
+		err = d.letGo()
+	}
 	return ev, withoutContent(bad, d.form.typ), err
 }
 
@@ -198,6 +201,9 @@ func (d *decoder) raw() (raw jsontext.Value, about partialObject, bad, err error
 	if d.body.over {
 		d.body.full = false
 		about, bad, err = d.large(nil)
+	}
+	if err == nil {
+		err = d.letGo() // and leaves raw where it is
 	}
 	return raw, about, bad, unexpectedEOF(err)
 }
