@@ -28,8 +28,9 @@ type cursor[T Object] struct {
 // newLog returns the cursor of the writer of an empty log: its end.
 func newLog[T Object]() cursor[T] { return cursor[T]{seg: new(segment[T])} }
 
-// append writes the next change, which came at that time. It is for the cursor of the writer only, which
-// stands behind the changes of a segment until seal ends that.
+// append writes the next change, which came at that time. It is for the cursor of
+// the writer only, which stands behind the changes of a segment until seal ends
+// that.
 func (c *cursor[T]) append(change Change[T], at time.Duration) {
 	c.seg.changes, c.seg.at = append(c.seg.changes, change), at
 	c.pos++

@@ -26,9 +26,9 @@ import (
 //
 // Such a client decodes a page, or an event, before the source sees it: a page
 // is in memory as a whole, whatever its length, and one object that cannot be
-// decoded is an error of the whole request. [FromREST] has neither weakness. Each item of a page is
-// moved to memory of its own, so that no object keeps its page alive: a client
-// must return a new list each time.
+// decoded is an error of the whole request. [FromREST] has neither weakness.
+// Each item of a page is moved to memory of its own, so that no object keeps its
+// page alive: a client must return a new list each time.
 //
 // A client of another kind than T compiles. A list of another kind, or a watch
 // whose objects are of another kind before any was right, is a *[WrongTypeError].

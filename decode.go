@@ -176,6 +176,9 @@ func object[E any, T interface {
 			ev = EventOf(t, obj)
 		}
 	}
+	if err == nil {
+		err = d.letGo()
+	}
 	return ev, withoutContent(bad, d.form.typ), err
 }
 
@@ -204,6 +207,9 @@ func (d *decoder) raw() (raw jsontext.Value, about partialObject, bad, err error
 	if d.body.over || err != nil && d.tooDeep() {
 		d.body.full = false
 		about, bad, err = d.large(nil)
+	}
+	if err == nil {
+		err = d.letGo() // and leaves raw where it is
 	}
 	return raw, about, bad, unexpectedEOF(err)
 }

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -367,3 +368,59 @@ type pieces struct {
 }
 
 func (r pieces) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), r.size)]) }
+
+// Promise 30: a watch that goes on holds no buffer of a long object that has
+// come, neither of one that decodes itself, nor of one below 4 MiB.
+func TestHostileWatchLetsGo(t *testing.T) {
+	frame := func(size int) string {
+		return `{"type":"ADDED","object":{"metadata":{"name":"x","annotations":{"z":"` + strings.Repeat("z", size) + `"}}}}` + "\n"
+	}
+	last := `{"type":"ADDED","object":` + podItem("b") + "}\n"
+	itself := informer.FromREST[decodeOpaque](restClient(t, restAnswer(frame(20*mib)+last)), podsGVR(), informer.RESTOptions{})
+	watchLetsGo(t, itself)
+	watchLetsGo(t, restPods(t, restAnswer(frame(4*mib-200)+last)))
+}
+
+// watchLetsGo checks that little is held when the object b has come.
+func watchLetsGo[T informer.Object](t *testing.T, source informer.ListerWatcher[T]) {
+	t.Helper()
+	runtime.GC()
+	before := heapInUse()
+	steps := 0
+	for ev, err := range source.Watch(t.Context(), metav1.ListOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if steps++; ev.Key.Name != "b" {
+			continue
+		}
+		runtime.GC()
+		if after := heapInUse(); after > before+mib {
+			t.Errorf("after a long object a watch holds %d KiB", (after-before)>>10)
+		}
+	}
+	if steps != 2 {
+		t.Errorf("%d steps, want 2", steps)
+	}
+}
+
+// Promise 20: what an error is can still be told when its text is not shown, by
+// net.Error too.
+func TestHiddenTimeout(t *testing.T) {
+	for _, err := range []error{timeUp{}, fmt.Errorf("parse: %w", timeUp{})} {
+		for name, source := range bothSources(t, restTrip(func(*http.Request) (*http.Response, error) { return nil, err })) {
+			for _, err := range sourceErrors(source.List(t.Context(), metav1.ListOptions{})) {
+				if !utilnet.IsTimeout(err) || strings.Contains(err.Error(), "s3cret") {
+					t.Errorf("%s: error %v: IsTimeout %t", name, err, utilnet.IsTimeout(err))
+				}
+			}
+		}
+	}
+}
+
+// timeUp is an error of the network that cites something.
+type timeUp struct{}
+
+func (timeUp) Error() string   { return `lookup "s3cret": time is up` }
+func (timeUp) Timeout() bool   { return true }
+func (timeUp) Temporary() bool { return true }

@@ -299,6 +299,15 @@ func (d *decoder) resume(outside string, passed int64, rest []byte, options json
 	return nil
 }
 
+// letGo makes a watch go on with a fresh decoder behind a long object: the
+// buffer would be held as long as the watch goes on.
+func (d *decoder) letGo() error {
+	if d.outside != insideFrame || d.json.InputOffset()-d.body.started <= maxAround {
+		return nil
+	}
+	return d.resume(d.outside, 0, bytes.Clone(d.json.UnreadBuffer()), d.form.options)
+}
+
 // withShortErrors returns a client like client that ends the body of an answer
 // which is an error at 1 MiB: client-go reads such bodies as a whole. Of a
 // client of another type that is not known how to do.

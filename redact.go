@@ -35,6 +35,16 @@ func (e *hiddenError) Error() string { return e.text }
 // Unwrap returns the error inside.
 func (e *hiddenError) Unwrap() error { return e.err }
 
+// Timeout reports whether the error inside says that time was up: a url.Error
+// asks only the error directly in it.
+func (e *hiddenError) Timeout() bool {
+	inside, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](e.err)
+	return ok && inside.Timeout()
+}
+
 // withoutContent returns err, which says what is wrong with a value, without
 // what that value is. The type is that of the value, or nil if it is not to be
 // told where in it the fault is.
