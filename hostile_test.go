@@ -356,7 +356,7 @@ type untypedConfig struct {
 // once, because the object before has made the buffer large.
 func TestHostileLimitsAtOnce(t *testing.T) {
 	first := `{"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("a", 4*mib-100) + `"}}}`
-	second := `{"metadata":{"name":"x"},"spec":{"containers":[` + strings.Repeat("{},", mib) + `{}]}}`
+	second := `{"metadata":{"name":"x"},"spec":{"containers":[` + strings.Repeat("{},", mib/4) + `{}]}}`
 	wantSteps(t, sourceEvents(restPods(t, restAnswer(podListJSON(first+","+second+","+podItem("b")))).List(t.Context(), metav1.ListOptions{})),
 		"Added /a uid= v=", "Bad /x uid= v=", "Added n/b uid=u-b v=5", "End v=9 next=c")
 }
