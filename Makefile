@@ -4,7 +4,7 @@
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # Tests with a model run this many random cases each, without the race detector.
-CHECKS = 1000
+CHECKS = 500
 
 # How long the soak runs.
 SOAK = 30m
