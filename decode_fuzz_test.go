@@ -120,10 +120,18 @@ func FuzzRESTPieces(f *testing.F) {
 			return restResponse(200, "application/json", &pieceReader{body: body, sizes: sizes}), nil
 		})
 		split, got := fuzzObjects(t, restPods(t, pieces), watch)
-		if !slices.Equal(got, want) || !reflect.DeepEqual(split, whole) {
+		if !slices.EqualFunc(got, want, sameButWhere) || !reflect.DeepEqual(split, whole) {
 			t.Errorf("%q in pieces of %v: %q, want %q", body, sizes, got, want)
 		}
 	})
+}
+
+// sameButWhere reports whether two steps are the same, but for what a decoder
+// says of bytes that are no JSON: that depends on how many of them it has.
+func sameButWhere(a, b string) bool {
+	a, _, noJSON := strings.Cut(a, ": after byte ")
+	b, _, also := strings.Cut(b, ": after byte ")
+	return a == b && noJSON == also
 }
 
 // pieceReader yields a body in pieces of the sizes, again and again. Every
