@@ -173,7 +173,7 @@ func FuzzPassValue(f *testing.F) {
 			return
 		}
 		before := bytes.Index(raw, value)
-		if rest := raw[before+len(value):]; len(rest) > 0 && !strings.ContainsRune(",:]} \t\r\n", rune(rest[0])) && value.Kind() == '0' {
+		if rest := raw[before+len(value):]; len(rest) > 0 && !strings.ContainsRune(",:]} \t\r\n", rune(rest[0])) && strings.ContainsRune("0ntf", rune(value.Kind())) {
 			return // this is no JSON, and nobody asks where it ends
 		}
 		n, ok := informer.PassValue(raw, size)
