@@ -220,7 +220,7 @@ func TestHostileLargeAndBad(t *testing.T) {
 func TestHostileGiB(t *testing.T) {
 	skipWithRace(t)
 	size := 1024 * mib
-	if testing.Short() {
+	if !*fullSize {
 		size = 256 * mib
 	}
 	for name, tt := range map[string]struct {
