@@ -1,5 +1,7 @@
 package informer
 
+import "maps"
+
 // A burstMap is a map that gives memory back when a burst is over, which Go's
 // maps do not. The zero value is empty and ready to use.
 type burstMap[K comparable, V any] struct {
@@ -24,8 +26,6 @@ func (m *burstMap[K, V]) remove(k K) {
 		return
 	}
 	smaller := make(map[K]V, len(m.entries))
-	for k, v := range m.entries {
-		smaller[k] = v
-	}
+	maps.Copy(smaller, m.entries)
 	m.entries, m.peak = smaller, len(smaller)
 }

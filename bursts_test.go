@@ -59,47 +59,36 @@ func memoryAfterBursts(t *testing.T, rest int) {
 		}
 	}
 	end := informer.Event[*tiny]{Type: informer.EventEnd, Version: "5"}
+	filledQueue := func(n int) any {
+		f := newQueue()
+		for _, obj := range objs[:n] {
+			must(f.Add(obj))
+		}
+		return f
+	}
 	tests := []struct {
 		name   string
 		build  func(n int) any // with the content of so many objects
 		shrink func(x any)     // from burst to rest
 	}{{
-		name: "queue, by Pop",
-		build: func(n int) any {
-			f := newQueue()
-			for _, obj := range objs[:n] {
-				must(f.Add(obj))
-			}
-			return f
-		},
+		name:  "queue, by Pop",
+		build: filledQueue,
 		shrink: func(x any) {
 			for range burst - rest {
 				must(x.(*informer.DeltaFIFO[*tiny]).Pop(t.Context(), func(informer.Deltas[*tiny]) error { return nil }))
 			}
 		},
 	}, {
-		name: "queue, by deletions",
-		build: func(n int) any {
-			f := newQueue()
-			for _, obj := range objs[:n] {
-				must(f.Add(obj))
-			}
-			return f
-		},
+		name:  "queue, by deletions",
+		build: filledQueue,
 		shrink: func(x any) {
 			for _, obj := range objs[rest:] {
 				must(x.(*informer.DeltaFIFO[*tiny]).Delete(obj))
 			}
 		},
 	}, {
-		name: "queue, by PopAll",
-		build: func(n int) any {
-			f := newQueue()
-			for _, obj := range objs[:n] {
-				must(f.Add(obj))
-			}
-			return f
-		},
+		name:  "queue, by PopAll",
+		build: filledQueue,
 		shrink: func(x any) {
 			f := x.(*informer.DeltaFIFO[*tiny])
 			must(f.PopAll(t.Context(), func(informer.Batch[*tiny]) error { return nil }))

@@ -190,10 +190,5 @@ func (s *Server) serveDeleteCollection(w http.ResponseWriter, r *http.Request, t
 			return
 		}
 	}
-	body, err := p.encode(v)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	writeBody(w, http.StatusOK, body)
+	writePage(w, v, p)
 }

@@ -156,15 +156,10 @@ func (x exchange) stale() {
 type staleKey struct{}
 
 // status returns the error that the fault is, or nil.
-func (x exchange) status() error {
-	if err := statusOfFault(x.word.fault, x.wait, x.asked); err != nil {
-		return err
-	}
-	return nil
-}
+func (x exchange) status() error { return statusOfFault(x.word.fault, x.wait, x.asked) }
 
 // statusOfFault returns the error that a fault is, or nil if it is none.
-func statusOfFault(fault Fault, wait time.Duration, q asked) *apierrors.StatusError {
+func statusOfFault(fault Fault, wait time.Duration, q asked) error {
 	resource := schema.GroupResource{Resource: "scripted"}
 	if q.resource != nil {
 		resource = q.resource.groupResource()

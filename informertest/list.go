@@ -143,7 +143,7 @@ func decodeToken(encoded string) (token, error) {
 }
 
 // tooLarge says that a version has not been reached.
-func tooLarge(version, current int64) *apierrors.StatusError {
+func tooLarge(version, current int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", version, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
 		Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
@@ -269,12 +269,7 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, t target) {
 		writeError(w, err)
 		return
 	}
-	body, err := p.encode(v)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	writeBody(w, http.StatusOK, body)
+	writePage(w, v, p)
 }
 
 // encode returns the JSON of the page.

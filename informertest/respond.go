@@ -103,3 +103,13 @@ func writeRecord(w http.ResponseWriter, code int, v view, r *record) {
 	}
 	writeBody(w, code, body)
 }
+
+// writePage answers with a page of a list.
+func writePage(w http.ResponseWriter, v view, p page) {
+	body, err := p.encode(v)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	writeBody(w, http.StatusOK, body)
+}

@@ -52,12 +52,7 @@ func (st step) pass(ctx context.Context) {
 	case st.wait < 0:
 		<-ctx.Done()
 	case st.wait > 0:
-		timer := time.NewTimer(st.wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
+		sleep(ctx, st.wait)
 	}
 }
 
@@ -282,8 +277,5 @@ func faultOf(word, value string) (fault, err error) {
 			return nil, err
 		}
 	}
-	if status := statusOfFault(Fault(word), wait, asked{verb: "watch"}); status != nil {
-		return status, nil
-	}
-	return nil, nil
+	return statusOfFault(Fault(word), wait, asked{verb: "watch"}), nil
 }
