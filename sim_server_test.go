@@ -63,7 +63,10 @@ type simCluster struct {
 	server  *informertest.Server
 	history *simHistory
 	table   *simTable
-	backup  string // the version that a restore goes back to
+	// backups are the versions that restores go back to, by how many are left
+	// then: with the objects of the start, and so far apart that what comes after
+	// a restore does not reach the next one.
+	backups []string
 
 	// These are guarded by the world's mu.
 
@@ -126,26 +129,28 @@ func (c *simCluster) begin() {
 		obj := simObject{uid: key + 1, version: c.version() + 1}
 		versions = append(versions, c.must(c.server.Create(simWidgetOf(key, obj))))
 	}
-	c.backup = c.server.Version()
 	c.must(c.server.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "filler"}}))
 	for _, f := range c.history.faults {
 		if f.is("restored") && c.restores < 2 {
 			c.restores++
 		}
 	}
-	c.fill(c.restores)
+	for range c.restores {
+		c.backups = append(c.backups, c.server.Version())
+		c.fill()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.beginLocked(c.version(), versions)
 	c.mirror = c.mirrored
 }
 
-// fill makes the server's version so high that what comes after a restore, and
-// n-1 more, will not reach it.
-func (c *simCluster) fill(n int) {
-	for i := range n * simWrites {
+// fill makes the server's version so high that what comes after a restore to
+// where it was will not reach it.
+func (c *simCluster) fill() {
+	for range simWrites {
 		c.must(c.server.Update(&corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: "filler"}, Data: map[string]string{"n": strconv.Itoa(n*simWrites + i)},
+			ObjectMeta: metav1.ObjectMeta{Name: "filler"}, Data: map[string]string{"version": c.server.Version()},
 		}))
 	}
 }
@@ -309,7 +314,7 @@ func (c *simCluster) earlier(writes int) string {
 	return strconv.Itoa(max(e.base, e.last().version-writes))
 }
 
-// restore goes back to the backup.
+// restore goes back to a backup, in one step: a request may be under way.
 func (c *simCluster) restore() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -317,11 +322,9 @@ func (c *simCluster) restore() {
 		return
 	}
 	c.restores--
-	if err := c.server.Restore(c.backup); err != nil {
+	if err := c.server.Restore(c.backups[c.restores]); err != nil {
 		panic(err)
 	}
-	c.must(c.server.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "filler"}}))
-	c.fill(c.restores)
 	c.restoreLocked(time.Since(c.start), c.version())
 }
 
