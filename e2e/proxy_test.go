@@ -258,7 +258,7 @@ func (p *proxy) pump(l *link, to, from *net.TCPConn) {
 			l.cut()
 		}
 	}
-	if !p.lost(l) {
+	if !p.lost(l) && l.ctx.Err() == nil { // one that is cut has no orderly end
 		_ = to.CloseWrite()
 	}
 }
