@@ -9,6 +9,13 @@ func QueueWaiting[K comparable](q *WorkQueue[K]) int {
 	return q.waiting
 }
 
+// QueueAges tells whether keys age.
+func QueueAges[K comparable](q *WorkQueue[K]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lines.runs
+}
+
 // LimiterEntries tells how many keys an exponential or fast-slow limiter
 // remembers, and how many it has room for.
 func LimiterEntries[K comparable](l RateLimiter[K]) (entries, room int) {

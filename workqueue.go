@@ -31,10 +31,10 @@ import (
 // time it has waited for [QueueOptions].Ageing. So with w workers who take s for
 // a key, a key is leased at most
 //
-//	5 * Ageing + n * s / w
+//	4 * Ageing + n * s / w
 //
-// after it became ready, where n keys were ahead of it, or leased, when it got to
-// the highest priority.
+// after it became ready, where n keys were ahead of it, or leased, when it had
+// risen to the highest priority.
 //
 // Most programs add keys with [Enqueue] and have them worked off by
 // [WorkQueue.Run]; those who want a loop of their own call [WorkQueue.Get] and
