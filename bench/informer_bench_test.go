@@ -8,8 +8,8 @@ import (
 	"github.com/seed-99a027e8/informer/bench/fixture"
 )
 
-// The watch rows have so many objects, and at most chunk*chunks events on the
-// way: fewer than objects, so that none is coalesced.
+// The watch rows have so many objects, and at most chunk times chunks events on
+// the way: fewer than objects, so that none is coalesced.
 const (
 	watchedObjects = 10_000
 	eventChunk     = 256
@@ -32,19 +32,19 @@ func benchWatch[T fixture.Object](b *testing.B, fix *made[T], n, events, handler
 		stream = append(stream, fix.kind.TouchAll(objs[:min(n, events-len(stream))], uint64(20_000_000+len(stream)))...)
 	}
 	run := func(b *testing.B, start func(s *script[T], onUpdate []func(T)) (stop func())) {
-		m, n := newMeter(b), 0
-		for n == 0 || m.elapsed < *minTime {
+		m, runs := newMeter(b), 0
+		for runs == 0 || m.elapsed < *minTime {
 			s := newScript(fix.kind, objs)
-			d := newDelivery(s, stream, handlers)
+			d := newDelivery(s, stream, handlers, min(eventChunk, n/eventChunks/2))
 			stop := start(s, d.onUpdate)
 			m.start()
 			close(s.begin)
 			d.done.Wait()
 			m.stop()
 			stop()
-			n++
+			runs++
 		}
-		m.report(n * events)
+		m.report(runs * events)
 	}
 	compare(b, func(b *testing.B) {
 		run(b, func(s *script[T], onUpdate []func(T)) func() {
@@ -64,12 +64,12 @@ type delivery[T any] struct {
 	done     sync.WaitGroup
 }
 
-func newDelivery[T fixture.Object](s *script[T], stream []T, handlers int) *delivery[T] {
+func newDelivery[T fixture.Object](s *script[T], stream []T, handlers, chunk int) *delivery[T] {
 	d := &delivery[T]{}
 	windows := make([]*window, handlers)
 	d.done.Add(handlers)
 	for h := range windows {
-		w, told := newWindow(eventChunk, eventChunks), 0
+		w, told := newWindow(chunk, eventChunks), 0
 		windows[h] = w
 		d.onUpdate = append(d.onUpdate, func(T) {
 			told++
