@@ -2,7 +2,6 @@ package bench
 
 import (
 	"flag"
-	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -13,14 +12,6 @@ var rounds = flag.Int("rounds", 1, "run ours and theirs so many times in turn")
 
 // quick makes the rows that have a fixed amount of work smaller.
 var quick = flag.Bool("quick", false, "do less work in each run")
-
-func TestMain(m *testing.M) {
-	if ran := runChild(); ran {
-		return
-	}
-	flag.Parse()
-	os.Exit(m.Run())
-}
 
 // compare runs both sides of a row in turn.
 func compare(b *testing.B, ours, theirs func(*testing.B)) {

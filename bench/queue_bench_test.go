@@ -63,7 +63,7 @@ func BenchmarkQ3_Pipes(b *testing.B) { benchPipe(b, 4) }
 // benchPipe has so many producers and as many consumers, who hand over so many
 // keys in all. No key is added while it waits, so that each is handed over.
 func benchPipe(b *testing.B, workers int) {
-	keys, total := keysOf(4096), pick(400_000, 200_000)
+	keys, total := keysOf(workers*ownKeys), pick(400_000, 200_000)
 	compare(b, func(b *testing.B) {
 		passes(b, total, nil, func() {
 			q := newOurQueue(b, nil)
@@ -91,12 +91,15 @@ func benchPipe(b *testing.B, workers int) {
 	})
 }
 
-// pipe lets each producer add its own share of the keys, over and over, at most
-// half of them ahead of what consumers have taken.
+// ownKeys is how many keys each producer has. All of them together are at most
+// half as many keys ahead of the consumers.
+const ownKeys = 4096
+
+// pipe lets each producer add its own share of the keys, over and over.
 func pipe(keys []informer.Key, workers, total int, add func(informer.Key) bool, take func() (informer.Key, bool), drain func()) {
 	share := len(keys) / workers
-	credits := make(chan struct{}, total/256+workers)
-	for range workers * share / 2 / 256 {
+	credits := make(chan struct{}, total/256+ownKeys)
+	for range ownKeys / 2 / 256 {
 		credits <- struct{}{}
 	}
 	var producing, consuming sync.WaitGroup

@@ -21,17 +21,12 @@ type ourStore[T fixture.Object] struct {
 	label *informer.Index[label, T]
 }
 
-// indexTarget is an Indexer or an Informer.
-type indexTarget[T fixture.Object] interface {
-	*informer.Indexer[T] | *informer.Informer[T]
-}
-
 func newOurStore[T fixture.Object](tb testing.TB, kind fixture.Kind[T]) ourStore[T] {
 	tb.Helper()
 	x := informer.NewIndexer[T](informer.IndexerOptions{})
 	group, err := informer.AddIndex(x, "group", groupKey(kind))
 	must(tb, err)
-	labels, err := informer.AddMultiIndex(x, "label", labelKeys[T])
+	labels, err := informer.AddMultiIndex(x, "label", labelKeys(kind))
 	must(tb, err)
 	return ourStore[T]{x, group, labels}
 }
@@ -40,9 +35,9 @@ func groupKey[T fixture.Object](kind fixture.Kind[T]) func(T) (string, bool) {
 	return func(obj T) (string, bool) { return kind.Group(obj), true }
 }
 
-func labelKeys[T fixture.Object](obj T, file func(label)) {
-	for name, value := range obj.GetLabels() {
-		file(label{name, value})
+func labelKeys[T fixture.Object](kind fixture.Kind[T]) func(T, func(label)) {
+	return func(obj T, file func(label)) {
+		kind.Labels(obj, func(name, value string) { file(label{name, value}) })
 	}
 }
 
@@ -57,11 +52,8 @@ func indexersOf[T fixture.Object](kind fixture.Kind[T]) cache.Indexers {
 		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
 		byGroup:              func(obj any) ([]string, error) { return []string{kind.Group(obj.(T))}, nil },
 		byLabel: func(obj any) ([]string, error) {
-			labels := obj.(T).GetLabels()
-			values := make([]string, 0, len(labels))
-			for name, value := range labels {
-				values = append(values, name+"="+value)
-			}
+			values := make([]string, 0, 5)
+			kind.Labels(obj.(T), func(name, value string) { values = append(values, name+"="+value) })
 			return values, nil
 		},
 	}

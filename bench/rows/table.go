@@ -134,5 +134,46 @@ func wireRows() []Row {
 		Row{ID: "W6 leave out", What: "live heap, no managedFields", Bench: "W6_Smaller/leaveout", Metric: "live-MB", Measure: Smaller, Must: 0.8, Aim: 0.7, Waits: waits})
 }
 
-// otherRows are the second part: each with half of the bar of its model.
-func otherRows() []Row { return nil }
+// otherRows are the second part: the important rows with other fixtures.
+func otherRows() []Row {
+	models := []struct{ id, bench string }{
+		{"W1", "OW1_JSONList"}, {"W1 peak", "OW1_JSONList"}, {"W2", "OW2_JSONStream"}, {"W2 peak", "OW2_JSONStream"},
+		{"W3", "OW3_ProtoList"}, {"W3 peak", "OW3_ProtoList"}, {"W4", "OW4_ProtoStream"}, {"W4 peak", "OW4_ProtoStream"},
+		{"I1 4", "OI1_WatchEvents"}, {"I3", "OI3_Sync"}, {"I3 peak", "OI3_Sync"},
+		{"S1", "OS1_Add"}, {"S3", "OS3_UpdateSame"}, {"S3 allocs", "OS3_UpdateSame"}, {"S6 10k", "OS6_Get"},
+		{"S8 100", "OS8_ByIndex"}, {"F1", "OF1_Hop"},
+	}
+	first := make(map[string]Row)
+	for _, family := range [][]Row{wireRows(), informerRows(), storeRows(), fifoRows()} {
+		for _, row := range family {
+			first[row.ID] = row
+		}
+	}
+	var all []Row
+	for _, model := range models {
+		for _, kind := range []string{"pods", "configmaps", "nodes", "custom"} {
+			if kind == "custom" && (model.id[:2] == "W3" || model.id[:2] == "W4") {
+				continue // there is no protobuf of custom resources
+			}
+			all = append(all, first[model.id].other(model.bench, kind))
+		}
+	}
+	return all
+}
+
+// other returns r for another fixture, with half of the bar.
+func (r Row) other(bench, kind string) Row {
+	r.What = "as " + r.ID + ", " + kind
+	r.ID = "O" + r.ID + " " + kind
+	r.Bench = bench + "/" + kind
+	r.Other = true
+	switch r.Measure {
+	case Faster, More:
+		r.Must, r.Aim = r.Must/2, r.Aim/2
+	case Smaller:
+		r.Must, r.Aim = (1+r.Must)/2, (1+r.Aim)/2
+	case AtMost:
+		r.Must, r.Aim = 2*r.Must, 2*r.Aim
+	}
+	return r
+}

@@ -22,16 +22,18 @@ type result struct {
 	missing      string // why there are no numbers
 }
 
-func judge(chosen []rows.Row, samples map[string]sample) []result {
+func judge(chosen []rows.Row, collected samples) []result {
 	results := make([]result, len(chosen))
 	for i, row := range chosen {
 		r := result{row: row}
-		ours := samples[row.Bench+"/ours"][row.Metric]
-		theirs := samples[row.Bench+"/theirs"][row.Metric]
+		side := collected.of(row.Bench + "/ours")
+		ours, theirs := side.values[row.Metric], collected.of(row.Bench + "/theirs").values[row.Metric]
 		r.ours, r.theirs, r.runs = median(ours), median(theirs), len(ours)
 		switch {
 		case len(ours) > 0 && (len(theirs) > 0 || row.Measure == rows.AtMost):
 			r.verdict = row.Judge(r.theirs, r.ours)
+		case side.failed != "":
+			r.missing = side.failed
 		case row.Waits != "":
 			r.missing = row.Waits
 		default:

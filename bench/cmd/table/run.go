@@ -29,8 +29,21 @@ func (o runOptions) args() []string {
 	return []string{"-rounds", "5", "-mintime", "1s"}
 }
 
-// A sample is what one benchmark reported, by metric: a number for each run.
-type sample map[string][]float64
+// A sample is what one benchmark reported.
+type sample struct {
+	values map[string][]float64 // by metric: a number for each run
+	failed string               // why it has none
+}
+
+// samples are by the name of the benchmark and the side.
+type samples map[string]*sample
+
+func (s samples) of(name string) *sample {
+	if s[name] == nil {
+		s[name] = &sample{values: make(map[string][]float64)}
+	}
+	return s[name]
+}
 
 // measure builds the benchmarks once, and runs those that the rows need: each
 // family in a process of its own, so that none has to live with the objects of
@@ -47,13 +60,13 @@ func measure(ctx context.Context, chosen []rows.Row, opts runOptions) ([]result,
 	if err := build.Run(); err != nil {
 		return nil, fmt.Errorf("building the benchmarks: %w", err)
 	}
-	samples := make(map[string]sample)
+	collected := make(samples)
 	for _, tops := range families(chosen) {
-		if err := runFamily(ctx, binary, tops, opts, samples); err != nil {
+		if err := runFamily(ctx, binary, tops, opts, collected); err != nil {
 			return nil, fmt.Errorf("running %s: %w", strings.Join(tops, ", "), err)
 		}
 	}
-	return judge(chosen, samples), nil
+	return judge(chosen, collected), nil
 }
 
 // families returns the benchmarks of the rows, in order, in groups that have the
@@ -75,7 +88,7 @@ func families(chosen []rows.Row) [][]string {
 }
 
 // runFamily runs the benchmarks in one process, and shows each line as it comes.
-func runFamily(ctx context.Context, binary string, tops []string, opts runOptions, samples map[string]sample) error {
+func runFamily(ctx context.Context, binary string, tops []string, opts runOptions, collected samples) error {
 	args := append([]string{"-test.run", "NONE", "-test.benchtime", "1x", "-test.timeout", "2h",
 		"-test.bench", "^(" + strings.Join(tops, "|") + ")$"}, opts.args()...)
 	cmd := exec.CommandContext(ctx, binary, args...)
@@ -87,27 +100,36 @@ func runFamily(ctx context.Context, binary string, tops []string, opts runOption
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	var failed []string
+	failed := false
+	var failing *sample // whose reason is in the next line
 	for lines := bufio.NewScanner(pipe); lines.Scan(); {
 		line := lines.Text()
 		fmt.Fprintln(os.Stderr, line)
-		if strings.HasPrefix(line, "--- FAIL") {
-			failed = append(failed, line)
+		if failing != nil && failing.failed == "" {
+			failing.failed = reason(line)
+		}
+		failing = nil
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "--- FAIL: Benchmark"); ok {
+			failed, failing = true, collected.of(suffixes.ReplaceAllString(name, ""))
 		}
 		if name, values, ok := parse(line); ok {
-			if samples[name] == nil {
-				samples[name] = make(sample)
-			}
 			for metric, value := range values {
-				samples[name][metric] = append(samples[name][metric], value)
+				collected.of(name).values[metric] = append(collected.of(name).values[metric], value)
 			}
 		}
 	}
 	_, _ = io.Copy(io.Discard, pipe)
-	if err := cmd.Wait(); err != nil && len(failed) == 0 {
+	if err := cmd.Wait(); err != nil && !failed {
 		return err
 	}
-	return nil // what failed has no numbers, and its rows say so
+	return nil // the row of what failed says so
+}
+
+// reason takes the place off a line of a failed benchmark.
+func reason(line string) string {
+	_, why, _ := strings.Cut(line, "_test.go:")
+	_, why, _ = strings.Cut(why, ": ")
+	return why
 }
 
 // suffixes are what package testing adds to the name of a benchmark: the number
