@@ -415,7 +415,7 @@ func TestWorkQueue_MemoryComesBack(t *testing.T) {
 	fill := func(q *informer.WorkQueue[int], from, to int) {
 		for i := from; i < to; i++ {
 			if i%10 > 0 {
-				q.Add(i)
+				q.AddWith(i, informer.AddOptions{Priority: informer.Priority(i%5 - 2)})
 			} else {
 				q.AddAfter(i, time.Hour)
 			}
