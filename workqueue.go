@@ -153,7 +153,7 @@ func (o QueueOptions[K]) withDefaults() (QueueOptions[K], error) {
 	o.Ageing = orElse(o.Ageing, time.Minute)
 	var errs []error
 	if o.Ageing < 0 {
-		errs = append(errs, fmt.Errorf("Ageing is %v: must not be negative", o.Ageing))
+		errs = append(errs, fmt.Errorf("%s is %v: must not be negative", "Ageing", o.Ageing))
 	}
 	if o.OnPanic != PanicCrash && o.OnPanic != PanicReport {
 		errs = append(errs, fmt.Errorf("OnPanic is %d: must be PanicCrash or PanicReport", o.OnPanic))
