@@ -28,7 +28,7 @@ func startOurs[T fixture.Object](tb testing.TB, kind fixture.Kind[T], source inf
 	if indexed {
 		_, err := informer.AddIndex(inf, byGroup, groupKey(kind))
 		must(tb, err)
-		_, err = informer.AddMultiIndex(inf, byLabel, labelKeys(kind))
+		_, err = informer.AddMultiIndex(inf, byLabel, kind.Labels)
 		must(tb, err)
 	}
 	var handlers []*informer.Registration

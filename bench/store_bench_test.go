@@ -174,7 +174,7 @@ func stringKeys[T fixture.Object](objs []T) []string {
 
 func BenchmarkS8_ByIndex(b *testing.B) {
 	b.Run("matches=1", func(b *testing.B) {
-		benchByLabel(b, pods, many, func(obj *podT) label { return label{"uniq", obj.Labels["uniq"]} })
+		benchByLabel(b, pods, many, func(obj *podT) fixture.Label { return fixture.Label{Name: "uniq", Value: obj.Labels["uniq"]} })
 	})
 	b.Run("matches=100", func(b *testing.B) { benchByGroup(b, pods, many) })
 	b.Run("matches=10000", func(b *testing.B) { benchByNamespace(b) })
@@ -183,12 +183,12 @@ func BenchmarkS8_ByIndex(b *testing.B) {
 // lookups is how many values a pass asks for.
 const lookups = 1000
 
-func benchByLabel[T fixture.Object](b *testing.B, fix *made[T], n int, of func(T) label) {
+func benchByLabel[T fixture.Object](b *testing.B, fix *made[T], n int, of func(T) fixture.Label) {
 	objs, order := fix.first(n), fixture.Order(n)
 	compare(b, func(b *testing.B) {
 		x := newOurStore(b, fix.kind)
 		must(b, x.Replace(objs, "1"))
-		values := make([]label, lookups)
+		values := make([]fixture.Label, lookups)
 		for i := range values {
 			values[i] = of(objs[order[i]])
 		}
@@ -206,8 +206,7 @@ func benchByLabel[T fixture.Object](b *testing.B, fix *made[T], n int, of func(T
 		fillTheirs(b, x, objs)
 		values := make([]string, lookups)
 		for i := range values {
-			value := of(objs[order[i]])
-			values[i] = value.name + "=" + value.value
+			values[i] = of(objs[order[i]]).String()
 		}
 		passes(b, lookups, nil, func() {
 			found := 0
