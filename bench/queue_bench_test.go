@@ -135,9 +135,12 @@ func pipe(keys []informer.Key, workers, total int, add func(informer.Key) bool, 
 // delayed is how many keys wait in the rows of delays and limits.
 const delayed = 100_000
 
-func BenchmarkQ5_AddAfter(b *testing.B) {
-	keys := keysOf(delayed)
-	delay := func(i int) time.Duration { return time.Hour + time.Duration(i*7919%delayed)*time.Millisecond }
+func BenchmarkQ5_AddAfter(b *testing.B) { benchAddAfter(b, delayed) }
+
+// benchAddAfter fills a queue with n keys that wait.
+func benchAddAfter(b *testing.B, n int) {
+	keys := keysOf(n)
+	delay := func(i int) time.Duration { return time.Hour + time.Duration(i*7919%n)*time.Millisecond }
 	compare(b, func(b *testing.B) {
 		var q *informer.WorkQueue[informer.Key]
 		fill := func() {
@@ -146,8 +149,8 @@ func BenchmarkQ5_AddAfter(b *testing.B) {
 			}
 		}
 		held := heldBy(func() any { q = newOurQueue(b, nil); fill(); return q })
-		passes(b, delayed, func() { q = newOurQueue(b, nil) }, fill)
-		b.ReportMetric(held/delayed, "held-B/item")
+		passes(b, n, func() { q = newOurQueue(b, nil) }, fill)
+		b.ReportMetric(held/float64(n), "held-B/item")
 	}, func(b *testing.B) {
 		q := workqueue.NewTypedDelayingQueue[informer.Key]()
 		fill := func() {
@@ -160,9 +163,9 @@ func BenchmarkQ5_AddAfter(b *testing.B) {
 			time.Sleep(50 * time.Millisecond) // its goroutine takes the last ones
 			return q
 		})
-		passes(b, delayed, func() { q.ShutDown(); q = workqueue.NewTypedDelayingQueue[informer.Key]() }, fill)
+		passes(b, n, func() { q.ShutDown(); q = workqueue.NewTypedDelayingQueue[informer.Key]() }, fill)
 		q.ShutDown()
-		b.ReportMetric(held/delayed, "held-B/item")
+		b.ReportMetric(held/float64(n), "held-B/item")
 	})
 }
 

@@ -36,19 +36,21 @@ func benchAdd[T fixture.Object](b *testing.B, fix *made[T], n int) {
 	})
 }
 
-func BenchmarkS2_Held(b *testing.B) {
-	objs := pods.first(many)
+func BenchmarkS2_Held(b *testing.B) { benchHeld(b, pods, many) }
+
+func benchHeld[T fixture.Object](b *testing.B, fix *made[T], n int) {
+	objs := fix.first(n)
 	compare(b, func(b *testing.B) {
-		reportHeld(b, len(objs), func() any {
-			x := newOurStore(b, pods.kind)
+		reportHeld(b, n, func() any {
+			x := newOurStore(b, fix.kind)
 			for _, obj := range objs {
 				must(b, x.Add(obj))
 			}
 			return x
 		})
 	}, func(b *testing.B) {
-		reportHeld(b, len(objs), func() any {
-			x := newTheirStore(pods.kind)
+		reportHeld(b, n, func() any {
+			x := newTheirStore(fix.kind)
 			for _, obj := range objs {
 				must(b, x.Add(obj))
 			}
@@ -65,10 +67,10 @@ func reportHeld(b *testing.B, n int, make func() any) {
 
 func BenchmarkS3_UpdateSame(b *testing.B) { benchUpdate(b, pods, many, pods.kind.TouchAll) }
 
-func BenchmarkS4_UpdateMove(b *testing.B) {
-	benchUpdate(b, pods, many, func(objs []*podT, first uint64) []*podT {
-		return moveAll(pods.kind, objs, first)
-	})
+func BenchmarkS4_UpdateMove(b *testing.B) { benchMove(b, pods, many) }
+
+func benchMove[T fixture.Object](b *testing.B, fix *made[T], n int) {
+	benchUpdate(b, fix, n, func(objs []T, first uint64) []T { return moveAll(fix.kind, objs, first) })
 }
 
 // moveAll moves each object to another group and label.
@@ -110,18 +112,20 @@ func benchUpdate[T fixture.Object](b *testing.B, fix *made[T], n int, change fun
 	})
 }
 
-func BenchmarkS5_Delete(b *testing.B) {
-	objs, order := pods.first(many), fixture.Order(many)
+func BenchmarkS5_Delete(b *testing.B) { benchDelete(b, pods, many) }
+
+func benchDelete[T fixture.Object](b *testing.B, fix *made[T], n int) {
+	objs, order := fix.first(n), fixture.Order(n)
 	compare(b, func(b *testing.B) {
-		x := newOurStore(b, pods.kind)
-		passes(b, many, func() { must(b, x.Replace(objs, "1")) }, func() {
+		x := newOurStore(b, fix.kind)
+		passes(b, n, func() { must(b, x.Replace(objs, "1")) }, func() {
 			for _, i := range order {
 				must(b, x.Delete(objs[i]))
 			}
 		})
 	}, func(b *testing.B) {
-		x := newTheirStore(pods.kind)
-		passes(b, many, func() { fillTheirs(b, x, objs) }, func() {
+		x := newTheirStore(fix.kind)
+		passes(b, n, func() { fillTheirs(b, x, objs) }, func() {
 			for _, i := range order {
 				must(b, x.Delete(objs[i]))
 			}
