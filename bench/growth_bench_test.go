@@ -110,7 +110,7 @@ func BenchmarkG_Sync(b *testing.B) {
 // BenchmarkG_WireSync reports the whole time, over HTTP. Sizes that take too
 // long are left out.
 func BenchmarkG_WireSync(b *testing.B) {
-	const most = 100_000
+	most := pick(100_000, 10_000)
 	eachSize(b, func(b *testing.B, n int) {
 		if n > most {
 			b.Skip("takes too long")
