@@ -52,6 +52,7 @@ func BenchmarkM_Idle(b *testing.B) {
 	}, func(b *testing.B) {
 		run(b, func() started {
 			s := newScript(pods.kind, nil)
+			s.buffer = 0
 			return startTheirs[*podT](b, s.kind, theirInformer(s, false))
 		})
 	})
@@ -79,6 +80,7 @@ func BenchmarkM_Handler(b *testing.B) {
 		})
 	}, func(b *testing.B) {
 		run(b, func(s *script[*podT], handlers []func(*podT)) started {
+			s.buffer = 0
 			return startTheirs(b, s.kind, theirInformer(s, false), handlers...)
 		})
 	})
