@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"iter"
 	"slices"
 	"time"
 )
@@ -43,15 +44,16 @@ func newFanOut[T Object](store *Indexer[T]) *fanOut[T] {
 // now is the time that the ages of changes are told by.
 func (f *fanOut[T]) now() time.Duration { return time.Since(f.began) }
 
-// apply brings the store to the state after b, and wakes those who are to know.
-func (f *fanOut[T]) apply(b Batch[T]) {
+// apply brings the store to the state after b, whose deltas come in parts unless
+// that is nil, and wakes those who are to know.
+func (f *fanOut[T]) apply(b Batch[T], parts iter.Seq[[]Deltas[T]]) {
 	var followers []*follower[T]
 	var objects int
 	var listed bool
-	if len(b.Deltas) > 0 {
+	if len(b.Deltas) > 0 || parts != nil {
 		f.at = f.now() // once a batch, as it costs more than a change does
 	}
-	f.store.apply(b, f.record, func(s *state[T]) {
+	f.store.apply(b, parts, f.record, func(s *state[T]) {
 		followers, objects, listed = f.followers, s.len(), s.listed
 		f.publishLocked(s, b.Rewound)
 	})

@@ -127,12 +127,12 @@ func (h *follower[T]) callRun(run []Change[T]) {
 
 // callBacklog makes the calls for what was missed, and lets go of each entry.
 func (h *follower[T]) callBacklog(rest backlog[T]) {
-	for key, m := range rest.all {
-		h.since.Store(int64(m.since))
-		if !m.tell(key, h.call) {
+	for p := range rest.all {
+		h.since.Store(int64(p.entry.since))
+		if !p.entry.tell(p.key, h.call) {
 			return
 		}
-		*m = missed[T]{}
+		p.entry = missed[T]{}
 		h.left.Add(-1)
 	}
 }
