@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
+	"slices"
 	"sync"
 	"weak"
 )
@@ -46,28 +47,26 @@ type DeltaFIFO[T Object] struct {
 	hasStore bool
 	seed     maphash.Seed // of the hashes of keys; the store's, if there is one
 
-	batch []Deltas[T] // of the consumer; reused
-
 	mu sync.Mutex // guards the fields below
 
-	queue   *line[pending[T]] // what came since list, or since the last batch
-	list    *staging[T]       // a complete list that came before queue, or nil
-	listing *staging[T]       // the list that is coming, or nil
-	version string            // of the last event
-	news    bool              // version is not taken
-	rewound bool              // version went backwards, and that is not taken
-	resync  bool              // Resync was called, and not taken
+	queue   *load[T]    // what came since list, or since the last batch
+	list    *staging[T] // a complete list that came before queue, or nil
+	listing *staging[T] // the list that is coming, or nil
+	version string      // of the last event
+	news    bool        // version is not taken
+	rewound bool        // version went backwards, and that is not taken
+	resync  bool        // Resync was called, and not taken
 	closed  bool
 
 	// The consumer's function may not have stored these yet. Between calls of
 	// the function there are none.
-	flight     *line[pending[T]]
+	flight     *load[T]
 	flightList *staging[T]
 	taking     bool // Pop or PopAll is at work
 
 	// spare is the last line that was large, empty now: memory for the next
 	// queue, unless the garbage collector comes first.
-	spare weak.Pointer[line[pending[T]]]
+	spare weak.Pointer[load[T]]
 
 	// wake has one slot, so that filling it never blocks. Invariant: whoever
 	// makes work for a consumer that is waiting fills it.
@@ -78,6 +77,23 @@ type DeltaFIFO[T Object] struct {
 // partSize is how many deltas the store is given at a time.
 const partSize = 128
 
+// A load is what is pending, and room for what is handed over of it.
+type load[T Object] struct {
+	line[pending[T]]
+	batch []Deltas[T]
+}
+
+// empty empties the load, which keeps its memory.
+func (l *load[T]) empty() {
+	l.reset()
+	clear(l.batch)
+	l.batch = l.batch[:0]
+}
+
+// isRoomy says that the load has memory for so much that it should not keep it
+// when it is empty.
+func (l *load[T]) isRoomy() bool { return l.line.isRoomy() || cap(l.batch) > 2*partSize }
+
 // NewDeltaFIFO returns an empty queue. What the consumer has is read from
 // known, a live Reader of its store. With a zero Reader nothing is known of the
 // consumer: each deletion is told, a deletion and an addition are two deltas
@@ -86,8 +102,8 @@ func NewDeltaFIFO[T Object](known Reader[T]) *DeltaFIFO[T] {
 	f := &DeltaFIFO[T]{
 		known:    known,
 		hasStore: known != Reader[T]{},
-		queue:    &line[pending[T]]{},
-		flight:   &line[pending[T]]{},
+		queue:    &load[T]{},
+		flight:   &load[T]{},
 		wake:     make(chan struct{}, 1),
 	}
 	if f.hasStore {
@@ -209,15 +225,16 @@ func (f *DeltaFIFO[T]) PopAll(ctx context.Context, apply func(Batch[T]) error) e
 	}
 	defer f.landed()
 	if f.flightList == nil && !resync {
+		f.flight.batch = slices.Grow(f.flight.batch, f.flight.len())
 		for p := range f.flight.all {
-			f.batch = f.deltas(p).appendTo(f.batch)
+			f.flight.batch = f.deltas(p).appendTo(f.flight.batch)
 		}
 	} else {
 		for p := range f.settled(f.flightList, f.flight, resync) {
-			f.batch = f.deltas(p).appendTo(f.batch)
+			f.flight.batch = f.deltas(p).appendTo(f.flight.batch)
 		}
 	}
-	b.Deltas = f.batch
+	b.Deltas = f.flight.batch
 	return apply(b)
 }
 
@@ -237,9 +254,9 @@ func (f *DeltaFIFO[T]) popParts(ctx context.Context, apply func(b Batch[T], part
 		apply(b, f.inParts(f.flight.all))
 	default:
 		for p := range f.flight.all {
-			f.batch = append(f.batch, f.told(p))
+			f.flight.batch = append(f.flight.batch, f.told(p))
 		}
-		b.Deltas = f.batch
+		b.Deltas = f.flight.batch
 		apply(b, nil)
 	}
 	return nil
@@ -248,16 +265,17 @@ func (f *DeltaFIFO[T]) popParts(ctx context.Context, apply func(b Batch[T], part
 func (f *DeltaFIFO[T]) inParts(all iter.Seq[*place[pending[T]]]) iter.Seq[[]Deltas[T]] {
 	return func(yield func([]Deltas[T]) bool) {
 		for p := range all {
-			if len(f.batch) == partSize {
-				if !yield(f.batch) {
+			if len(f.flight.batch) == partSize {
+				if !yield(f.flight.batch) {
 					return
 				}
-				f.batch = f.batch[:0]
+				clear(f.flight.batch)
+				f.flight.batch = f.flight.batch[:0]
 			}
-			f.batch = append(f.batch, f.told(p))
+			f.flight.batch = append(f.flight.batch, f.told(p))
 		}
-		if len(f.batch) > 0 {
-			yield(f.batch)
+		if len(f.flight.batch) > 0 {
+			yield(f.flight.batch)
 		}
 	}
 }
@@ -309,7 +327,7 @@ func (f *DeltaFIFO[T]) takeOne(ctx context.Context) (Deltas[T], error) {
 	}
 	defer f.mu.Unlock()
 	if f.list != nil || f.resync {
-		queue := &line[pending[T]]{}
+		queue := &load[T]{}
 		for p := range f.settled(f.list, f.queue, f.resync) {
 			*queue.enter(p.hash, p.key) = p.entry
 		}
@@ -362,28 +380,24 @@ func (f *DeltaFIFO[T]) awaitWork(ctx context.Context) error {
 func (f *DeltaFIFO[T]) landed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.flight.reset()
+	f.flight.empty()
 	f.spareLocked(&f.flight)
 	f.spareLocked(&f.queue)
 	f.flightList = nil
 	f.taking = false
-	clear(f.batch[:cap(f.batch)])
-	if f.batch = f.batch[:0]; cap(f.batch) > 2*partSize {
-		f.batch = nil
-	}
 }
 
 // spareLocked makes a line that is empty, and has much memory, the spare one. The
 // caller holds mu.
-func (f *DeltaFIFO[T]) spareLocked(l **line[pending[T]]) {
+func (f *DeltaFIFO[T]) spareLocked(l **load[T]) {
 	if (*l).len() == 0 && (*l).isRoomy() {
-		f.spare, *l = weak.Make(*l), &line[pending[T]]{}
+		f.spare, *l = weak.Make(*l), &load[T]{}
 	}
 }
 
 // settled yields what the list, which may be nil, what came after it, and a
 // resync change for the consumer. What it yields is valid until the next.
-func (f *DeltaFIFO[T]) settled(list *staging[T], later *line[pending[T]], resync bool) iter.Seq[*place[pending[T]]] {
+func (f *DeltaFIFO[T]) settled(list *staging[T], later *load[T], resync bool) iter.Seq[*place[pending[T]]] {
 	known := f.known.Snapshot()
 	return func(yield func(*place[pending[T]]) bool) {
 		tell := func(p *place[pending[T]]) bool {
@@ -479,8 +493,8 @@ func (f *DeltaFIFO[T]) endListLocked(version string) error {
 	if f.list != nil {
 		list.inherit(f.list)
 	}
-	list.overtake(f.queue, f.mayHaveLocked)
-	rest := &line[pending[T]]{}
+	list.overtake(&f.queue.line, f.mayHaveLocked)
+	rest := &load[T]{}
 	if !f.hasStore {
 		rest = f.overtakenLocked(list)
 	}
@@ -494,8 +508,8 @@ func (f *DeltaFIFO[T]) endListLocked(version string) error {
 // known, of what is pending and not in the list, or there as another object;
 // and with them what the list has under that key, which leaves the list. The
 // caller holds mu.
-func (f *DeltaFIFO[T]) overtakenLocked(list *staging[T]) *line[pending[T]] {
-	gone := &line[pending[T]]{}
+func (f *DeltaFIFO[T]) overtakenLocked(list *staging[T]) *load[T] {
+	gone := &load[T]{}
 	for p := range f.queue.all {
 		e := &p.entry
 		if it := list.items.find(p.hash, p.key); it != nil && it.usable {

@@ -18,7 +18,7 @@ func FIFOStaged[T Object](f *DeltaFIFO[T], k Key) T {
 func FIFORoom[T Object](f *DeltaFIFO[T]) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return room(f.queue) + room(f.flight) + cap(f.batch)
+	return room(&f.queue.line) + room(&f.flight.line) + cap(f.queue.batch) + cap(f.flight.batch)
 }
 
 // FIFOPlaces returns how many places the queue keeps, holes included.
@@ -35,7 +35,7 @@ func room[E any](l *line[E]) (n int) {
 func ValidateFIFO[T Object](t interface{ Fatalf(string, ...any) }, f *DeltaFIFO[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	lines := []*line[pending[T]]{f.queue, f.flight}
+	lines := []*line[pending[T]]{&f.queue.line, &f.flight.line}
 	for _, l := range lines {
 		validateLine(t, l)
 		for p := range l.all {

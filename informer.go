@@ -74,7 +74,7 @@ func New[T Object](source ListerWatcher[T], opts Options) (*Informer[T], error) 
 		}
 	}
 	inf.opts = opts
-	if inf.reflector, err = NewReflector(source, inf.fifo.Apply, opts); err != nil {
+	if inf.reflector, err = newReflector(source, inf.fifo.apply, opts); err != nil {
 		return nil, err
 	}
 	return inf, nil
