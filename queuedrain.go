@@ -37,13 +37,12 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.drains--
-	if slot := q.heldLocked(own); counted && slot != noSlot {
-		q.keys.at(slot).drains = false
-		q.drainers--
+	if counted && q.heldLocked(own) != noSlot {
+		delete(q.drainers, own.Key)
 	}
 	if !q.hasSettled() {
 		err = fmt.Errorf("informer: queue %s: drain: %d keys still leased, %d ready: %w",
-			q.name, q.leased, q.line.len, cause)
+			q.name, q.leased, q.lines.len, cause)
 		if q.drains > 0 {
 			return nil, err
 		}
@@ -66,10 +65,13 @@ func (q *WorkQueue[K]) enterDrain(own Lease[K]) (counted bool) {
 		}
 	}
 	q.drains++
-	if slot := q.heldLocked(own); slot != noSlot && !q.keys.at(slot).drains {
-		q.keys.at(slot).drains = true
-		q.drainers++
-		counted = true
+	if q.heldLocked(own) != noSlot {
+		before := len(q.drainers)
+		if before == 0 {
+			q.drainers = map[K]struct{}{}
+		}
+		q.drainers[own.Key] = struct{}{}
+		counted = len(q.drainers) > before
 	}
 	q.settleLocked()
 	q.unlockAndWake()
@@ -79,7 +81,7 @@ func (q *WorkQueue[K]) enterDrain(own Lease[K]) (counted bool) {
 // settleLocked closes settled when the queue has been worked off. The caller
 // holds mu, and has changed something that leads there.
 func (q *WorkQueue[K]) settleLocked() {
-	if q.stage == queueOpen || q.line.len > 0 || q.leased > q.drainers || q.hasSettled() {
+	if q.stage == queueOpen || q.lines.len > 0 || q.leased > len(q.drainers) || q.hasSettled() {
 		return
 	}
 	close(q.settled)
@@ -106,11 +108,12 @@ func (q *WorkQueue[K]) restLocked() []K {
 		}
 		rest = append(rest, q.keys.key(slot))
 		w.at, w.limited = workIdle, false
-		if w.lease == 0 {
+		if !w.leased() {
 			q.keys.remove(slot)
 		}
 	}
-	q.pending, q.line, q.delays.elems = 0, workLine{}, nil
+	q.pending, q.delays.elems = 0, nil
+	q.lines.clear()
 	q.shrinkLocked()
 	q.settleLocked() // the line is empty now
 	return rest
