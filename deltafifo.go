@@ -290,7 +290,7 @@ func (f *DeltaFIFO[T]) take(ctx context.Context) (b Batch[T], resync bool, err e
 	b = Batch[T]{Version: f.version, Replaced: f.list != nil, Rewound: f.rewound}
 	resync = f.resync
 	if spare := f.spare.Value(); spare != nil {
-		f.flight = spare
+		f.flight, f.spare = spare, weak.Pointer[load[T]]{}
 	}
 	f.flight, f.queue = f.queue, f.flight
 	f.flightList, f.list = f.list, nil
