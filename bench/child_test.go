@@ -223,7 +223,7 @@ func syncChild[T fixture.Object](t *testing.T, kind fixture.Kind[T], spec childS
 		s.makeLists()
 	}
 	first, from := watchHeap(), time.Now()
-	var inf started
+	var inf started[T]
 	if spec.Side == "ours" {
 		inf = startOurs(t, kind, ourSource[T]{s}, true, onUpdate)
 	} else {

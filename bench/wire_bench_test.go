@@ -144,7 +144,7 @@ func wireChild[E any, T pointer[E]](t *testing.T, kind fixture.Kind[T], spec chi
 	nothing := func(T) {}
 
 	p, from := watchHeap(), time.Now()
-	var inf started
+	var inf started[T]
 	if spec.Side == "ours" {
 		source := informer.FromREST[E, T](clients.CoreV1().RESTClient(), kind.Resource, restOptions(spec.Option))
 		inf = startOurs(t, kind, source, true, nothing)

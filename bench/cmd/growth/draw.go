@@ -103,7 +103,7 @@ func (p panel) plot(unit string) (*plot.Plot, error) {
 	if highest > 0 {
 		// Whole decades, so that every axis has ticks with numbers.
 		out.Y.Min = math.Pow(10, math.Floor(math.Log10(lowest)))
-		out.Y.Max = math.Pow(10, math.Ceil(math.Log10(highest*1.2)))
+		out.Y.Max = math.Pow(10, math.Ceil(math.Log10(highest*3)))
 	}
 	return out, nil
 }
