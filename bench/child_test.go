@@ -70,7 +70,7 @@ func benchInChild(b *testing.B, spec childSpec) {
 			spec.Side = name
 			out, err := childCommand(b, spec).Output()
 			if err != nil {
-				b.Fatalf("%s: %v", failureIn(out), err)
+				b.Fatal(failureIn(out))
 			}
 			var measured map[string]float64
 			must(b, json.Unmarshal(marked(out), &measured))
