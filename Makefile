@@ -33,6 +33,7 @@ unit:
 	go test -timeout 10m . -full
 	go test -race -timeout 10m . -rapid.checks=50
 	go test -race -timeout 10m ./informertest/... ./mutate
+	cd bench && go test -timeout 10m ./...
 
 models:
 	go test -timeout 10m -run 'Model|Weather' . ./informertest/... -rapid.checks=$(CHECKS) -rapid.steps=100

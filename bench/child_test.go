@@ -70,7 +70,7 @@ func benchInChild(b *testing.B, spec childSpec) {
 			spec.Side = name
 			out, err := childCommand(b, spec).Output()
 			if err != nil {
-				b.Fatalf("%s: %v", failureIn(out), err)
+				b.Fatal(failureIn(out))
 			}
 			var measured map[string]float64
 			must(b, json.Unmarshal(marked(out), &measured))
@@ -223,7 +223,7 @@ func syncChild[T fixture.Object](t *testing.T, kind fixture.Kind[T], spec childS
 		s.makeLists()
 	}
 	first, from := watchHeap(), time.Now()
-	var inf started
+	var inf started[T]
 	if spec.Side == "ours" {
 		inf = startOurs(t, kind, ourSource[T]{s}, true, onUpdate)
 	} else {

@@ -83,9 +83,9 @@ func BenchmarkG_List(b *testing.B) {
 func BenchmarkG_Sync(b *testing.B) {
 	eachSize(b, func(b *testing.B, n int) {
 		objs, nothing := smalls.first(n), func(smallT) {}
-		run := func(b *testing.B, prepare func(*script[smallT]), start func(*script[smallT]) started) {
+		run := func(b *testing.B, prepare func(*script[smallT]), start func(*script[smallT]) started[smallT]) {
 			var s *script[smallT]
-			var inf started
+			var inf started[smallT]
 			passes(b, n, func() {
 				if inf.stop != nil {
 					inf.stop()
@@ -96,11 +96,11 @@ func BenchmarkG_Sync(b *testing.B) {
 			inf.stop()
 		}
 		compare(b, func(b *testing.B) {
-			run(b, func(*script[smallT]) {}, func(s *script[smallT]) started {
+			run(b, func(*script[smallT]) {}, func(s *script[smallT]) started[smallT] {
 				return startOurs(b, s.kind, ourSource[smallT]{s}, true, nothing)
 			})
 		}, func(b *testing.B) {
-			run(b, (*script[smallT]).makeLists, func(s *script[smallT]) started {
+			run(b, (*script[smallT]).makeLists, func(s *script[smallT]) started[smallT] {
 				return startTheirs(b, s.kind, theirInformer(s, true), nothing)
 			})
 		})

@@ -80,18 +80,27 @@ var minTime = flag.Duration("mintime", 300*time.Millisecond, "measure each side 
 func passes(b *testing.B, ops int, prepare, run func()) {
 	b.Helper()
 	m := newMeter(b)
-	n := 0
-	for n == 0 || m.elapsed < *minTime {
+	total, together := 0, 1
+	for total == 0 || m.elapsed < *minTime {
 		if prepare != nil {
 			prepare()
 		}
+		before := m.elapsed
 		m.start()
-		run()
+		for range together {
+			run()
+		}
 		m.stop()
-		n++
+		total += together
+		if prepare == nil && m.elapsed-before < shortest {
+			together *= 2 // or else the meter itself takes most of the time
+		}
 	}
-	m.report(n * ops)
+	m.report(total * ops)
 }
+
+// shortest is how long the meter is to run at least, if there is a choice.
+const shortest = 10 * time.Millisecond
 
 // heap returns the bytes of live objects.
 func heap() uint64 {

@@ -32,10 +32,10 @@ func (f footprint) reportMore(b *testing.B) {
 // The source takes no goroutine on our side, as over HTTP; on theirs it takes
 // one, which is what client-go's decoder of a watch takes.
 func BenchmarkM_Idle(b *testing.B) {
-	run := func(b *testing.B, start func() started) {
+	run := func(b *testing.B, start func() started[*podT]) {
 		b.StopTimer()
 		before := footprintNow()
-		var all []started
+		var all []started[*podT]
 		for range idle {
 			all = append(all, start())
 		}
@@ -45,12 +45,12 @@ func BenchmarkM_Idle(b *testing.B) {
 		}
 	}
 	compare(b, func(b *testing.B) {
-		run(b, func() started {
+		run(b, func() started[*podT] {
 			s := newScript(pods.kind, nil)
 			return startOurs(b, s.kind, ourSource[*podT]{s}, false)
 		})
 	}, func(b *testing.B) {
-		run(b, func() started {
+		run(b, func() started[*podT] {
 			s := newScript(pods.kind, nil)
 			s.buffer = 0
 			return startTheirs[*podT](b, s.kind, theirInformer(s, false))
@@ -65,7 +65,7 @@ func BenchmarkM_Handler(b *testing.B) {
 		handlers[i] = func(*podT) {}
 	}
 	objs := pods.first(100)
-	run := func(b *testing.B, start func(s *script[*podT], handlers []func(*podT)) started) {
+	run := func(b *testing.B, start func(s *script[*podT], handlers []func(*podT)) started[*podT]) {
 		b.StopTimer()
 		base := start(newScript(pods.kind, objs), handlers[:1])
 		before := footprintNow()
@@ -75,11 +75,11 @@ func BenchmarkM_Handler(b *testing.B) {
 		base.stop()
 	}
 	compare(b, func(b *testing.B) {
-		run(b, func(s *script[*podT], handlers []func(*podT)) started {
+		run(b, func(s *script[*podT], handlers []func(*podT)) started[*podT] {
 			return startOurs(b, s.kind, ourSource[*podT]{s}, false, handlers...)
 		})
 	}, func(b *testing.B) {
-		run(b, func(s *script[*podT], handlers []func(*podT)) started {
+		run(b, func(s *script[*podT], handlers []func(*podT)) started[*podT] {
 			s.buffer = 0
 			return startTheirs(b, s.kind, theirInformer(s, false), handlers...)
 		})

@@ -191,7 +191,7 @@ func BenchmarkQ4_Priority(b *testing.B) {
 					q := theirs()
 					pipe(keys, workers, total, func(i int, key informer.Key) { theirAdd(q, i, key) }, takeTheirs(q), func() {
 						for q.Len() > 0 {
-							time.Sleep(10 * time.Microsecond) // ShutDown would leave them
+							runtime.Gosched() // ShutDown would leave them
 						}
 						q.ShutDown()
 					})
@@ -229,7 +229,7 @@ func benchAddAfter(b *testing.B, n int) {
 		}
 		held := heldBy(func() any {
 			fill()
-			time.Sleep(50 * time.Millisecond) // its goroutine takes the last ones
+			<-time.After(50 * time.Millisecond) // its goroutine takes the last ones
 			return q
 		})
 		passes(b, n, func() { q.ShutDown(); q = workqueue.NewTypedDelayingQueue[informer.Key]() }, fill)

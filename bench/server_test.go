@@ -51,14 +51,16 @@ func encode[T fixture.Object](t *testing.T, kind fixture.Kind[T], seed int64, n 
 }
 
 // serve answers until its standard input ends, which it does with the process
-// that started this one. Under /list/ streaming lists are refused.
+// that started this one. There is a path for each mode, under which the server
+// has no other: it refuses streaming lists, or has no protobuf.
 func serve[T fixture.Object](t *testing.T, kind fixture.Kind[T], spec childSpec) {
 	list := encode(t, kind, spec.Seed, spec.N)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	mux := http.NewServeMux()
-	mux.HandleFunc("/list/", func(w http.ResponseWriter, r *http.Request) { list.answer(w, r, false) })
-	mux.HandleFunc("/stream/", func(w http.ResponseWriter, r *http.Request) { list.answer(w, r, true) })
+	for _, mode := range []wireMode{jsonList, jsonStream, protoList, protoStream} {
+		mux.HandleFunc(mode.path()+"/", func(w http.ResponseWriter, r *http.Request) { list.answer(w, r, mode) })
+	}
 	go func() { _ = http.Serve(listener, mux) }()
 	fmt.Fprintf(os.Stdout, "%shttp://%s\n", childMark, listener.Addr())
 	_, _ = io.Copy(io.Discard, os.Stdin)
@@ -66,13 +68,13 @@ func serve[T fixture.Object](t *testing.T, kind fixture.Kind[T], spec childSpec)
 
 // answer is what an API server does, with its content negotiation: the first
 // type of Accept that it has.
-func (l *encodedList) answer(w http.ResponseWriter, r *http.Request, streams bool) {
+func (l *encodedList) answer(w http.ResponseWriter, r *http.Request, mode wireMode) {
 	query := r.URL.Query()
-	proto := l.proto != nil && strings.HasPrefix(r.Header.Get("Accept"), protoType)
+	proto := mode.proto() && l.proto != nil && strings.HasPrefix(r.Header.Get("Accept"), protoType)
 	out := bufio.NewWriterSize(w, 256<<10)
 	watch, initial := query.Get("watch") != "", query.Get("sendInitialEvents") == "true"
 	switch {
-	case initial && !streams:
+	case initial && !mode.streams():
 		w.Header().Set("Content-Type", jsonType)
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"no streaming lists"}`)

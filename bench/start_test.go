@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"iter"
 	"sync"
 	"testing"
 
@@ -12,16 +13,15 @@ import (
 )
 
 // A started informer of either side, which has synced.
-type started struct {
-	informer any
-	// length is how many objects it has.
-	length func() int
-	stop   func()
+type started[T fixture.Object] struct {
+	// list yields the objects that it has.
+	list iter.Seq[T]
+	stop func()
 }
 
 // startOurs runs an informer with a handler for each function, and waits until
 // all of them have seen the list.
-func startOurs[T fixture.Object](tb testing.TB, kind fixture.Kind[T], source informer.ListerWatcher[T], indexed bool, onUpdate ...func(T)) started {
+func startOurs[T fixture.Object](tb testing.TB, kind fixture.Kind[T], source informer.ListerWatcher[T], indexed bool, onUpdate ...func(T)) started[T] {
 	tb.Helper()
 	inf, err := informer.New(source, informer.Options{})
 	must(tb, err)
@@ -44,7 +44,7 @@ func startOurs[T fixture.Object](tb testing.TB, kind fixture.Kind[T], source inf
 	for _, reg := range handlers {
 		must(tb, reg.WaitSynced(ctx))
 	}
-	return started{inf, inf.Len, func() { cancel(); must(tb, <-done) }}
+	return started[T]{inf.All(), func() { cancel(); must(tb, <-done) }}
 }
 
 // theirInformer returns one of client-go over a script. The index by namespace
@@ -62,7 +62,7 @@ func indexersFor[T fixture.Object](kind fixture.Kind[T], indexed bool) cache.Ind
 }
 
 // startTheirs does with client-go what startOurs does.
-func startTheirs[T fixture.Object](tb testing.TB, _ fixture.Kind[T], inf cache.SharedIndexInformer, onUpdate ...func(T)) started {
+func startTheirs[T fixture.Object](tb testing.TB, _ fixture.Kind[T], inf cache.SharedIndexInformer, onUpdate ...func(T)) started[T] {
 	tb.Helper()
 	var handlers []cache.ResourceEventHandlerRegistration
 	for _, update := range onUpdate {
@@ -77,5 +77,21 @@ func startTheirs[T fixture.Object](tb testing.TB, _ fixture.Kind[T], inf cache.S
 	for _, reg := range handlers {
 		<-reg.HasSyncedChecker().Done()
 	}
-	return started{inf, func() int { return len(inf.GetStore().ListKeys()) }, func() { cancel(); done.Wait() }}
+	list := func(yield func(T) bool) {
+		for _, obj := range inf.GetStore().List() {
+			if !yield(obj.(T)) {
+				return
+			}
+		}
+	}
+	return started[T]{list, func() { cancel(); done.Wait() }}
+}
+
+// length is how many objects the informer has.
+func (s started[T]) length() int {
+	n := 0
+	for range s.list {
+		n++
+	}
+	return n
 }

@@ -36,13 +36,8 @@ func (m wireMode) proto() bool { return m == protoList || m == protoStream }
 // watchList is the value of client-go's feature gate.
 func (m wireMode) watchList() string { return fmt.Sprint(m.streams()) }
 
-// path is where the server answers in this mode.
-func (m wireMode) path() string {
-	if m.streams() {
-		return "/stream"
-	}
-	return "/list"
-}
+// path is where the server answers in this mode only.
+func (m wireMode) path() string { return "/" + string(m) }
 
 func (m wireMode) contentType() string {
 	if m.proto() {
@@ -144,7 +139,7 @@ func wireChild[E any, T pointer[E]](t *testing.T, kind fixture.Kind[T], spec chi
 	nothing := func(T) {}
 
 	p, from := watchHeap(), time.Now()
-	var inf started
+	var inf started[T]
 	if spec.Side == "ours" {
 		source := informer.FromREST[E, T](clients.CoreV1().RESTClient(), kind.Resource, restOptions(spec.Option))
 		inf = startOurs(t, kind, source, true, nothing)
@@ -159,7 +154,7 @@ func wireChild[E any, T pointer[E]](t *testing.T, kind fixture.Kind[T], spec chi
 	}
 	inf.stop()
 	if check.wrong != "" {
-		t.Fatalf("the row is about %s, and the answer was %s", check.want, check.wrong)
+		t.Fatalf("the answer was %s", check.wrong)
 	}
 	return map[string]float64{"sync-ms": ms(took), "peak-MB": highest, "live-MB": live, "peak/live": highest / live}
 }

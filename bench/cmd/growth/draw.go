@@ -2,13 +2,16 @@ package main
 
 import (
 	"image/color"
+	"io"
 	"math"
 	"os"
+	"path/filepath"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
@@ -24,10 +27,20 @@ const (
 	panelHeight = 6 * vg.Centimeter
 )
 
-// drawPanels draws a figure, three panels in a row.
-func drawPanels(unit string, panels []panel) (*vgsvg.Canvas, error) {
+// writeFigure draws a figure into a file, SVG or PNG by its name, three panels in
+// a row.
+func writeFigure(path, unit string, panels []panel) error {
 	rowCount := (len(panels) + columns - 1) / columns
-	canvas := vgsvg.New(columns*panelWidth, vg.Length(rowCount)*panelHeight)
+	width, height := columns*panelWidth, vg.Length(rowCount)*panelHeight
+	var canvas vg.CanvasSizer
+	var to io.WriterTo
+	if filepath.Ext(path) == ".png" {
+		image := vgimg.New(width, height)
+		canvas, to = image, vgimg.PngCanvas{Canvas: image}
+	} else {
+		image := vgsvg.New(width, height)
+		canvas, to = image, image
+	}
 	tiles := draw.Tiles{
 		Rows: rowCount, Cols: columns,
 		PadX: vg.Millimeter * 4, PadY: vg.Millimeter * 4, PadTop: vg.Millimeter * 2, PadBottom: vg.Millimeter * 2,
@@ -37,24 +50,15 @@ func drawPanels(unit string, panels []panel) (*vgsvg.Canvas, error) {
 	for i, panel := range panels {
 		p, err := panel.plot(unit)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p.Draw(tiles.At(whole, i%columns, i/columns))
-	}
-	return canvas, nil
-}
-
-// writeFigure draws a figure into a file.
-func writeFigure(path, unit string, panels []panel) error {
-	canvas, err := drawPanels(unit, panels)
-	if err != nil {
-		return err
 	}
 	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	_, err = canvas.WriteTo(file)
+	_, err = to.WriteTo(file)
 	return firstError(err, file.Close())
 }
 
@@ -99,7 +103,7 @@ func (p panel) plot(unit string) (*plot.Plot, error) {
 	if highest > 0 {
 		// Whole decades, so that every axis has ticks with numbers.
 		out.Y.Min = math.Pow(10, math.Floor(math.Log10(lowest)))
-		out.Y.Max = math.Pow(10, math.Ceil(math.Log10(highest*1.2)))
+		out.Y.Max = math.Pow(10, math.Ceil(math.Log10(highest*3)))
 	}
 	return out, nil
 }

@@ -70,18 +70,19 @@ func main() {
 	var (
 		sizes = flag.String("sizes", "1000,10000,100000,1000000", "how many objects")
 		dir   = flag.String("out", "plots", "directory to write to")
+		form  = flag.String("format", "svg", "svg or png")
 		light = flag.Bool("quick", false, "measure for a shorter time")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *sizes, *dir, *light); err != nil {
+	if err := run(ctx, *sizes, *dir, *form, *light); err != nil {
 		fmt.Fprintln(os.Stderr, "growth:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, sizes, dir string, light bool) error {
+func run(ctx context.Context, sizes, dir, form string, light bool) error {
 	args := []string{"-sizes", sizes, "-rounds", "3", "-mintime", "300ms"}
 	if light {
 		args = []string{"-sizes", sizes, "-rounds", "1", "-mintime", "50ms", "-quick"}
@@ -105,15 +106,15 @@ func run(ctx context.Context, sizes, dir string, light bool) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	return write(dir, samples, strings.Split(sizes, ","))
+	return write(dir, form, samples, strings.Split(sizes, ","))
 }
 
-func write(dir string, samples runner.Samples, sizes []string) error {
+func write(dir, form string, samples runner.Samples, sizes []string) error {
 	table := [][]string{{"operation", "metric", "objects", "side", "per object"}}
 	for _, figure := range []struct {
 		file, unit string
 		curves     []curve
-	}{{"time.svg", "ns per object", timeCurves()}, {"bytes.svg", "bytes per object", byteCurves()}} {
+	}{{"time", "ns per object", timeCurves()}, {"bytes", "bytes per object", byteCurves()}} {
 		var panels []panel
 		for _, c := range figure.curves {
 			p := panel{c.title, c.points(samples, sizes)}
@@ -122,7 +123,7 @@ func write(dir string, samples runner.Samples, sizes []string) error {
 				table = append(table, []string{c.title, c.metric, strconv.Itoa(at.n), at.side, strconv.FormatFloat(at.cost, 'g', 4, 64)})
 			}
 		}
-		if err := writeFigure(filepath.Join(dir, figure.file), figure.unit, panels); err != nil {
+		if err := writeFigure(filepath.Join(dir, figure.file+"."+form), figure.unit, panels); err != nil {
 			return err
 		}
 	}
