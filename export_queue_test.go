@@ -145,8 +145,8 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 		}
 		numbers[w.lease] = true
 	}
-	for key := range q.drainers {
-		if slot := q.keys.find(q.hash(key), key); slot == noSlot || !q.keys.at(slot).leased() {
+	for key, n := range q.drainers {
+		if slot := q.keys.find(q.hash(key), key); n < 1 || slot == noSlot || !q.keys.at(slot).leased() {
 			return fmt.Errorf("%v is not leased, but its holder drains", key)
 		}
 	}

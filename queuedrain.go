@@ -27,7 +27,7 @@ import (
 // so if all workers do that, keys that are ready wait for the end of ctx.
 func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	own, _ := ctx.Value(leaseContext[K]{q}).(Lease[K])
-	counted := q.enterDrain(own)
+	q.enterDrain(own)
 	select {
 	case <-q.settled:
 	case <-ctx.Done():
@@ -37,8 +37,10 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.drains--
-	if counted && q.heldLocked(own) != noSlot {
-		delete(q.drainers, own.Key)
+	if q.heldLocked(own) != noSlot {
+		if q.drainers[own.Key]--; q.drainers[own.Key] == 0 {
+			delete(q.drainers, own.Key)
+		}
 	}
 	if !q.hasSettled() {
 		err = fmt.Errorf("informer: queue %s: drain: %d keys still leased, %d ready: %w",
@@ -54,9 +56,9 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	return q.restLocked(), err
 }
 
-// enterDrain shuts the queue and counts a call of Drain. It reports whether own,
-// the lease of the caller, is not waited for because of this call.
-func (q *WorkQueue[K]) enterDrain(own Lease[K]) (counted bool) {
+// enterDrain shuts the queue and counts a call of Drain. The lease of the caller,
+// own, is not waited for until the call ends.
+func (q *WorkQueue[K]) enterDrain(own Lease[K]) {
 	q.mu.Lock()
 	if q.stage == queueOpen {
 		q.stage = queueDraining
@@ -66,16 +68,13 @@ func (q *WorkQueue[K]) enterDrain(own Lease[K]) (counted bool) {
 	}
 	q.drains++
 	if q.heldLocked(own) != noSlot {
-		before := len(q.drainers)
-		if before == 0 {
-			q.drainers = map[K]struct{}{}
+		if q.drainers == nil {
+			q.drainers = map[K]int{}
 		}
-		q.drainers[own.Key] = struct{}{}
-		counted = len(q.drainers) > before
+		q.drainers[own.Key]++
 	}
 	q.settleLocked()
 	q.unlockAndWake()
-	return counted
 }
 
 // settleLocked closes settled when the queue has been worked off. The caller

@@ -67,11 +67,11 @@ type WorkQueue[K comparable] struct {
 	lines  workLines        // those that are ready
 	delays minHeap[dueWork] // those that are delayed
 
-	leases   leaseNumber    // the last one given
-	leased   int            // keys that are leased now
-	pending  int            // keys that are pending, leased or not
-	drains   int            // calls that wait in Drain
-	drainers map[K]struct{} // keys whose leases' holders are among those
+	leases   leaseNumber // the last one given
+	leased   int         // keys that are leased now
+	pending  int         // keys that are pending, leased or not
+	drains   int         // calls that wait in Drain
+	drainers map[K]int   // how many of those are by the holder of a key's lease
 
 	waiting int  // calls that wait in Get
 	waking  bool // one of them has been woken, and has not locked mu since

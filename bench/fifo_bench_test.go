@@ -175,38 +175,38 @@ func BenchmarkF2_HotKey(b *testing.B) {
 
 func BenchmarkF3_Replace(b *testing.B) {
 	for _, their := range theirQueues {
-		b.Run("unchanged/"+their.name, func(b *testing.B) { benchReplace(b, their.make, 0) })
+		b.Run("unchanged/"+their.name, func(b *testing.B) { benchReplace(b, pods, many, their.make, 0) })
 	}
-	b.Run("half/RealFIFO", func(b *testing.B) { benchReplace(b, theirQueues[0].make, 2) })
+	b.Run("half/RealFIFO", func(b *testing.B) { benchReplace(b, pods, many, theirQueues[0].make, 2) })
 }
 
 // benchReplace brings a list of all objects to one who has them, and takes what
 // comes of it. Every one of so many objects has changed; 0 stands for none.
-func benchReplace(b *testing.B, make func(cache.KeyListerGetter) cache.Queue, every int) {
-	known := pods.first(many)
-	list := append([]*podT(nil), known...)
+func benchReplace[T fixture.Object](b *testing.B, fix *made[T], n int, make func(cache.KeyListerGetter) cache.Queue, every int) {
+	known := fix.first(n)
+	list := append([]T(nil), known...)
 	for i, obj := range list {
 		if every > 0 && i%every == 0 {
-			list[i] = pods.kind.Touch(obj, uint64(3_000_000+i))
+			list[i] = fix.kind.Touch(obj, uint64(3_000_000+i))
 		} else {
-			list[i] = pods.kind.Copy(obj)
+			list[i] = fix.kind.Copy(obj)
 		}
 	}
 	compare(b, func(b *testing.B) {
-		x := newOurStore(b, pods.kind)
+		x := newOurStore(b, fix.kind)
 		must(b, x.Replace(known, "1"))
 		f := informer.NewDeltaFIFO(x.Reader)
-		passes(b, many, nil, func() {
+		passes(b, n, nil, func() {
 			must(b, f.Replace(list, "2"))
-			must(b, f.PopAll(context.Background(), func(informer.Batch[*podT]) error { return nil }))
+			must(b, f.PopAll(context.Background(), func(informer.Batch[T]) error { return nil }))
 		})
 	}, func(b *testing.B) {
-		x, items := newTheirStore(pods.kind), anys(list)
+		x, items := newTheirStore(fix.kind), anys(list)
 		fillTheirs(b, x, known)
 		f := make(x)
-		passes(b, many, nil, func() {
+		passes(b, n, nil, func() {
 			must(b, f.Replace(items, "2"))
-			for taken := 0; taken < many; {
+			for taken := 0; taken < n; {
 				popTheirs(b, f, func(cache.Delta) { taken++ })
 			}
 		})

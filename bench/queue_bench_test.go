@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/seed-99a027e8/informer"
 )
@@ -67,28 +68,33 @@ func benchPipe(b *testing.B, workers int) {
 	compare(b, func(b *testing.B) {
 		passes(b, total, nil, func() {
 			q := newOurQueue(b, nil)
-			pipe(keys, workers, total, q.Add, func() (informer.Key, bool) {
-				lease, err := q.Get(b.Context())
-				if err != nil {
-					return informer.Key{}, false
-				}
-				lease.Done()
-				return lease.Key, true
-			}, func() { _, _ = q.Drain(b.Context()) })
+			pipe(keys, workers, total, func(_ int, key informer.Key) { q.Add(key) }, takeOurs(b, q),
+				func() { _, _ = q.Drain(b.Context()) })
 		})
 	}, func(b *testing.B) {
 		passes(b, total, nil, func() {
 			q := workqueue.NewTyped[informer.Key]()
-			pipe(keys, workers, total, func(key informer.Key) bool { q.Add(key); return true },
-				func() (informer.Key, bool) {
-					key, shutdown := q.Get()
-					if !shutdown {
-						q.Done(key)
-					}
-					return key, !shutdown
-				}, q.ShutDownWithDrain)
+			pipe(keys, workers, total, func(_ int, key informer.Key) { q.Add(key) }, takeTheirs(q), q.ShutDownWithDrain)
 		})
 	})
+}
+
+// takeOurs leases a key and finishes it, until the queue drains.
+func takeOurs(b *testing.B, q *informer.WorkQueue[informer.Key]) func() bool {
+	return func() bool {
+		lease, err := q.Get(b.Context())
+		return err == nil && lease.Done()
+	}
+}
+
+func takeTheirs(q workqueue.TypedInterface[informer.Key]) func() bool {
+	return func() bool {
+		key, shutdown := q.Get()
+		if !shutdown {
+			q.Done(key)
+		}
+		return !shutdown
+	}
 }
 
 // ownKeys is how many keys each producer has. All of them together are at most
@@ -96,7 +102,7 @@ func benchPipe(b *testing.B, workers int) {
 const ownKeys = 4096
 
 // pipe lets each producer add its own share of the keys, over and over.
-func pipe(keys []informer.Key, workers, total int, add func(informer.Key) bool, take func() (informer.Key, bool), drain func()) {
+func pipe(keys []informer.Key, workers, total int, add func(int, informer.Key), take func() bool, drain func()) {
 	share := len(keys) / workers
 	credits := make(chan struct{}, total/256+ownKeys)
 	for range ownKeys / 2 / 256 {
@@ -107,7 +113,7 @@ func pipe(keys []informer.Key, workers, total int, add func(informer.Key) bool, 
 		consuming.Go(func() {
 			taken := 0
 			for {
-				if _, ok := take(); !ok {
+				if !take() {
 					return
 				}
 				if taken++; taken%256 == 0 {
@@ -123,7 +129,7 @@ func pipe(keys []informer.Key, workers, total int, add func(informer.Key) bool, 
 				if i%256 == 0 {
 					<-credits
 				}
-				add(own[i%share])
+				add(i, own[i%share])
 			}
 		})
 	}
@@ -132,12 +138,78 @@ func pipe(keys []informer.Key, workers, total int, add func(informer.Key) bool, 
 	consuming.Wait()
 }
 
+// BenchmarkQ4_Priority uses controller-runtime's queue with priorities, without
+// metrics, as ours has none. Keys have two priorities in turn.
+func BenchmarkQ4_Priority(b *testing.B) {
+	keys := keysOf(1000)
+	high := 1
+	theirs := func() priorityqueue.PriorityQueue[informer.Key] { return priorityqueue.New[informer.Key]("") }
+	theirAdd := func(q priorityqueue.PriorityQueue[informer.Key], i int, key informer.Key) {
+		if i%2 == 0 {
+			q.AddWithOpts(priorityqueue.AddOpts{Priority: &high}, key)
+		} else {
+			q.AddWithOpts(priorityqueue.AddOpts{}, key)
+		}
+	}
+	ourAdd := func(q *informer.WorkQueue[informer.Key], i int, key informer.Key) {
+		q.AddWith(key, informer.AddOptions{Priority: informer.Priority(1 - i%2)})
+	}
+	b.Run("cycle", func(b *testing.B) {
+		compare(b, func(b *testing.B) {
+			q := newOurQueue(b, nil)
+			passes(b, len(keys), nil, func() {
+				for i, key := range keys {
+					ourAdd(q, i, key)
+					lease, err := q.Get(b.Context())
+					must(b, err)
+					lease.Done()
+				}
+			})
+		}, func(b *testing.B) {
+			q := theirs()
+			defer q.ShutDown()
+			passes(b, len(keys), nil, func() {
+				for i, key := range keys {
+					theirAdd(q, i, key)
+					got, _, _ := q.GetWithPriority()
+					q.Done(got)
+				}
+			})
+		})
+	})
+	for _, workers := range []int{1, 4} {
+		b.Run(fmt.Sprintf("%dx%d", workers, workers), func(b *testing.B) {
+			keys, total := keysOf(workers*ownKeys), pick(200_000, 50_000)
+			compare(b, func(b *testing.B) {
+				passes(b, total, nil, func() {
+					q := newOurQueue(b, nil)
+					pipe(keys, workers, total, func(i int, key informer.Key) { ourAdd(q, i, key) }, takeOurs(b, q),
+						func() { _, _ = q.Drain(b.Context()) })
+				})
+			}, func(b *testing.B) {
+				passes(b, total, nil, func() {
+					q := theirs()
+					pipe(keys, workers, total, func(i int, key informer.Key) { theirAdd(q, i, key) }, takeTheirs(q), func() {
+						for q.Len() > 0 {
+							time.Sleep(10 * time.Microsecond) // ShutDown would leave them
+						}
+						q.ShutDown()
+					})
+				})
+			})
+		})
+	}
+}
+
 // delayed is how many keys wait in the rows of delays and limits.
 const delayed = 100_000
 
-func BenchmarkQ5_AddAfter(b *testing.B) {
-	keys := keysOf(delayed)
-	delay := func(i int) time.Duration { return time.Hour + time.Duration(i*7919%delayed)*time.Millisecond }
+func BenchmarkQ5_AddAfter(b *testing.B) { benchAddAfter(b, delayed) }
+
+// benchAddAfter fills a queue with n keys that wait.
+func benchAddAfter(b *testing.B, n int) {
+	keys := keysOf(n)
+	delay := func(i int) time.Duration { return time.Hour + time.Duration(i*7919%n)*time.Millisecond }
 	compare(b, func(b *testing.B) {
 		var q *informer.WorkQueue[informer.Key]
 		fill := func() {
@@ -146,8 +218,8 @@ func BenchmarkQ5_AddAfter(b *testing.B) {
 			}
 		}
 		held := heldBy(func() any { q = newOurQueue(b, nil); fill(); return q })
-		passes(b, delayed, func() { q = newOurQueue(b, nil) }, fill)
-		b.ReportMetric(held/delayed, "held-B/item")
+		passes(b, n, func() { q = newOurQueue(b, nil) }, fill)
+		b.ReportMetric(held/float64(n), "held-B/item")
 	}, func(b *testing.B) {
 		q := workqueue.NewTypedDelayingQueue[informer.Key]()
 		fill := func() {
@@ -160,9 +232,9 @@ func BenchmarkQ5_AddAfter(b *testing.B) {
 			time.Sleep(50 * time.Millisecond) // its goroutine takes the last ones
 			return q
 		})
-		passes(b, delayed, func() { q.ShutDown(); q = workqueue.NewTypedDelayingQueue[informer.Key]() }, fill)
+		passes(b, n, func() { q.ShutDown(); q = workqueue.NewTypedDelayingQueue[informer.Key]() }, fill)
 		q.ShutDown()
-		b.ReportMetric(held/delayed, "held-B/item")
+		b.ReportMetric(held/float64(n), "held-B/item")
 	})
 }
 

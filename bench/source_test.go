@@ -35,6 +35,9 @@ type script[T fixture.Object] struct {
 	relist chan struct{}
 	last   T
 
+	// buffer is how many events client-go may be behind. The clients have none.
+	buffer int
+
 	listed, watched atomic.Int32
 	relisted        time.Time // when the second list was asked for
 }
@@ -42,7 +45,7 @@ type script[T fixture.Object] struct {
 func newScript[T fixture.Object](kind fixture.Kind[T], objs []T) *script[T] {
 	return &script[T]{
 		kind: kind, version: 10_000_000, lists: [2][]T{objs},
-		begin: make(chan struct{}), events: func(func(T) bool) {}, relist: make(chan struct{}),
+		buffer: 1024, begin: make(chan struct{}), events: func(func(T) bool) {}, relist: make(chan struct{}),
 	}
 }
 
@@ -137,7 +140,7 @@ func theirSource[T fixture.Object](s *script[T]) cache.ListerWatcher {
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			ctx, cancel := context.WithCancel(ctx)
-			w := &theirWatch{events: make(chan watch.Event, 1024), cancel: cancel}
+			w := &theirWatch{events: make(chan watch.Event, s.buffer), cancel: cancel}
 			go func() {
 				defer close(w.events)
 				err := s.watch(ctx, func(obj T) bool { return w.send(ctx, watch.Event{Type: watch.Modified, Object: obj}) })

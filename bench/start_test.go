@@ -28,7 +28,7 @@ func startOurs[T fixture.Object](tb testing.TB, kind fixture.Kind[T], source inf
 	if indexed {
 		_, err := informer.AddIndex(inf, byGroup, groupKey(kind))
 		must(tb, err)
-		_, err = informer.AddMultiIndex(inf, byLabel, labelKeys(kind))
+		_, err = informer.AddMultiIndex(inf, byLabel, kind.Labels)
 		must(tb, err)
 	}
 	var handlers []*informer.Registration
@@ -50,11 +50,7 @@ func startOurs[T fixture.Object](tb testing.TB, kind fixture.Kind[T], source inf
 // theirInformer returns one of client-go over a script. The index by namespace
 // is one that every informer factory adds, and ours has it always.
 func theirInformer[T fixture.Object](s *script[T], indexed bool) cache.SharedIndexInformer {
-	var example T
-	if len(s.lists[0]) > 0 {
-		example = s.lists[0][0]
-	}
-	return cache.NewSharedIndexInformerWithOptions(theirSource(s), example,
+	return cache.NewSharedIndexInformerWithOptions(theirSource(s), s.kind.New(0, 0),
 		cache.SharedIndexInformerOptions{Indexers: indexersFor(s.kind, indexed)})
 }
 

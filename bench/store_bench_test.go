@@ -36,19 +36,21 @@ func benchAdd[T fixture.Object](b *testing.B, fix *made[T], n int) {
 	})
 }
 
-func BenchmarkS2_Held(b *testing.B) {
-	objs := pods.first(many)
+func BenchmarkS2_Held(b *testing.B) { benchHeld(b, pods, many) }
+
+func benchHeld[T fixture.Object](b *testing.B, fix *made[T], n int) {
+	objs := fix.first(n)
 	compare(b, func(b *testing.B) {
-		reportHeld(b, len(objs), func() any {
-			x := newOurStore(b, pods.kind)
+		reportHeld(b, n, func() any {
+			x := newOurStore(b, fix.kind)
 			for _, obj := range objs {
 				must(b, x.Add(obj))
 			}
 			return x
 		})
 	}, func(b *testing.B) {
-		reportHeld(b, len(objs), func() any {
-			x := newTheirStore(pods.kind)
+		reportHeld(b, n, func() any {
+			x := newTheirStore(fix.kind)
 			for _, obj := range objs {
 				must(b, x.Add(obj))
 			}
@@ -65,10 +67,10 @@ func reportHeld(b *testing.B, n int, make func() any) {
 
 func BenchmarkS3_UpdateSame(b *testing.B) { benchUpdate(b, pods, many, pods.kind.TouchAll) }
 
-func BenchmarkS4_UpdateMove(b *testing.B) {
-	benchUpdate(b, pods, many, func(objs []*podT, first uint64) []*podT {
-		return moveAll(pods.kind, objs, first)
-	})
+func BenchmarkS4_UpdateMove(b *testing.B) { benchMove(b, pods, many) }
+
+func benchMove[T fixture.Object](b *testing.B, fix *made[T], n int) {
+	benchUpdate(b, fix, n, func(objs []T, first uint64) []T { return moveAll(fix.kind, objs, first) })
 }
 
 // moveAll moves each object to another group and label.
@@ -110,18 +112,20 @@ func benchUpdate[T fixture.Object](b *testing.B, fix *made[T], n int, change fun
 	})
 }
 
-func BenchmarkS5_Delete(b *testing.B) {
-	objs, order := pods.first(many), fixture.Order(many)
+func BenchmarkS5_Delete(b *testing.B) { benchDelete(b, pods, many) }
+
+func benchDelete[T fixture.Object](b *testing.B, fix *made[T], n int) {
+	objs, order := fix.first(n), fixture.Order(n)
 	compare(b, func(b *testing.B) {
-		x := newOurStore(b, pods.kind)
-		passes(b, many, func() { must(b, x.Replace(objs, "1")) }, func() {
+		x := newOurStore(b, fix.kind)
+		passes(b, n, func() { must(b, x.Replace(objs, "1")) }, func() {
 			for _, i := range order {
 				must(b, x.Delete(objs[i]))
 			}
 		})
 	}, func(b *testing.B) {
-		x := newTheirStore(pods.kind)
-		passes(b, many, func() { fillTheirs(b, x, objs) }, func() {
+		x := newTheirStore(fix.kind)
+		passes(b, n, func() { fillTheirs(b, x, objs) }, func() {
 			for _, i := range order {
 				must(b, x.Delete(objs[i]))
 			}
@@ -174,7 +178,7 @@ func stringKeys[T fixture.Object](objs []T) []string {
 
 func BenchmarkS8_ByIndex(b *testing.B) {
 	b.Run("matches=1", func(b *testing.B) {
-		benchByLabel(b, pods, many, func(obj *podT) label { return label{"uniq", obj.Labels["uniq"]} })
+		benchByLabel(b, pods, many, func(obj *podT) fixture.Label { return fixture.Label{Name: "uniq", Value: obj.Labels["uniq"]} })
 	})
 	b.Run("matches=100", func(b *testing.B) { benchByGroup(b, pods, many) })
 	b.Run("matches=10000", func(b *testing.B) { benchByNamespace(b) })
@@ -183,12 +187,12 @@ func BenchmarkS8_ByIndex(b *testing.B) {
 // lookups is how many values a pass asks for.
 const lookups = 1000
 
-func benchByLabel[T fixture.Object](b *testing.B, fix *made[T], n int, of func(T) label) {
+func benchByLabel[T fixture.Object](b *testing.B, fix *made[T], n int, of func(T) fixture.Label) {
 	objs, order := fix.first(n), fixture.Order(n)
 	compare(b, func(b *testing.B) {
 		x := newOurStore(b, fix.kind)
 		must(b, x.Replace(objs, "1"))
-		values := make([]label, lookups)
+		values := make([]fixture.Label, lookups)
 		for i := range values {
 			values[i] = of(objs[order[i]])
 		}
@@ -206,8 +210,7 @@ func benchByLabel[T fixture.Object](b *testing.B, fix *made[T], n int, of func(T
 		fillTheirs(b, x, objs)
 		values := make([]string, lookups)
 		for i := range values {
-			value := of(objs[order[i]])
-			values[i] = value.name + "=" + value.value
+			values[i] = of(objs[order[i]]).String()
 		}
 		passes(b, lookups, nil, func() {
 			found := 0

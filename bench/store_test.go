@@ -10,15 +10,12 @@ import (
 	"github.com/seed-99a027e8/informer/bench/fixture"
 )
 
-// A label is how our side files by labels: there is no string to put together.
-type label struct{ name, value string }
-
 // ourStore is an Indexer with the indexes of the fixture; that by namespace is
 // built in.
 type ourStore[T fixture.Object] struct {
 	*informer.Indexer[T]
 	group *informer.Index[string, T]
-	label *informer.Index[label, T]
+	label *informer.Index[fixture.Label, T]
 }
 
 func newOurStore[T fixture.Object](tb testing.TB, kind fixture.Kind[T]) ourStore[T] {
@@ -26,19 +23,13 @@ func newOurStore[T fixture.Object](tb testing.TB, kind fixture.Kind[T]) ourStore
 	x := informer.NewIndexer[T](informer.IndexerOptions{})
 	group, err := informer.AddIndex(x, "group", groupKey(kind))
 	must(tb, err)
-	labels, err := informer.AddMultiIndex(x, "label", labelKeys(kind))
+	labels, err := informer.AddMultiIndex(x, "label", kind.Labels)
 	must(tb, err)
 	return ourStore[T]{x, group, labels}
 }
 
 func groupKey[T fixture.Object](kind fixture.Kind[T]) func(T) (string, bool) {
 	return func(obj T) (string, bool) { return kind.Group(obj), true }
-}
-
-func labelKeys[T fixture.Object](kind fixture.Kind[T]) func(T, func(label)) {
-	return func(obj T, file func(label)) {
-		kind.Labels(obj, func(name, value string) { file(label{name, value}) })
-	}
 }
 
 const (
@@ -51,11 +42,7 @@ func indexersOf[T fixture.Object](kind fixture.Kind[T]) cache.Indexers {
 	return cache.Indexers{
 		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
 		byGroup:              func(obj any) ([]string, error) { return []string{kind.Group(obj.(T))}, nil },
-		byLabel: func(obj any) ([]string, error) {
-			values := make([]string, 0, 5)
-			kind.Labels(obj.(T), func(name, value string) { values = append(values, name+"="+value) })
-			return values, nil
-		},
+		byLabel:              func(obj any) ([]string, error) { return kind.LabelValues(obj.(T)), nil },
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/seed-99a027e8/informer/bench/rows"
+	"github.com/seed-99a027e8/informer/bench/runner"
 )
 
 // A result is a row with the medians of both sides.
@@ -22,18 +23,18 @@ type result struct {
 	missing      string // why there are no numbers
 }
 
-func judge(chosen []rows.Row, collected samples) []result {
+func judge(chosen []rows.Row, collected runner.Samples) []result {
 	results := make([]result, len(chosen))
 	for i, row := range chosen {
 		r := result{row: row}
-		side := collected.of(row.Bench + "/ours")
-		ours, theirs := side.values[row.Metric], collected.of(row.Bench + "/theirs").values[row.Metric]
-		r.ours, r.theirs, r.runs = median(ours), median(theirs), len(ours)
+		side := collected.Of(row.Bench + "/ours")
+		ours, theirs := side.Values[row.Metric], collected.Of(row.Bench + "/theirs").Values[row.Metric]
+		r.ours, r.theirs, r.runs = runner.Median(ours), runner.Median(theirs), len(ours)
 		switch {
 		case len(ours) > 0 && (len(theirs) > 0 || row.Measure == rows.AtMost):
 			r.verdict = row.Judge(r.theirs, r.ours)
-		case side.failed != "":
-			r.missing = side.failed
+		case side.Failed != "":
+			r.missing = side.Failed
 		case row.Waits != "":
 			r.missing = row.Waits
 		default:

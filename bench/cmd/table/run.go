@@ -1,19 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/seed-99a027e8/informer/bench/rows"
+	"github.com/seed-99a027e8/informer/bench/runner"
 )
 
 type runOptions struct {
@@ -29,44 +23,22 @@ func (o runOptions) args() []string {
 	return []string{"-rounds", "5", "-mintime", "1s"}
 }
 
-// A sample is what one benchmark reported.
-type sample struct {
-	values map[string][]float64 // by metric: a number for each run
-	failed string               // why it has none
-}
-
-// samples are by the name of the benchmark and the side.
-type samples map[string]*sample
-
-func (s samples) of(name string) *sample {
-	if s[name] == nil {
-		s[name] = &sample{values: make(map[string][]float64)}
-	}
-	return s[name]
-}
-
 // measure builds the benchmarks once, and runs those that the rows need: each
 // family in a process of its own, so that none has to live with the objects of
 // another.
 func measure(ctx context.Context, chosen []rows.Row, opts runOptions) ([]result, error) {
-	dir, err := os.MkdirTemp("", "bench")
+	binary, remove, err := runner.Build(ctx, opts.tags)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	binary := filepath.Join(dir, "bench.test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-tags", opts.tags, "-o", binary, ".")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return nil, fmt.Errorf("building the benchmarks: %w", err)
-	}
-	collected := make(samples)
+	defer remove()
+	samples := make(runner.Samples)
 	for _, tops := range families(chosen) {
-		if err := runFamily(ctx, binary, tops, opts, collected); err != nil {
+		if err := samples.Run(ctx, binary, tops, opts.args()...); err != nil {
 			return nil, fmt.Errorf("running %s: %w", strings.Join(tops, ", "), err)
 		}
 	}
-	return judge(chosen, collected), nil
+	return judge(chosen, samples), nil
 }
 
 // families returns the benchmarks of the rows, in order, in groups that have the
@@ -85,82 +57,4 @@ func families(chosen []rows.Row) [][]string {
 		}
 	}
 	return groups
-}
-
-// runFamily runs the benchmarks in one process, and shows each line as it comes.
-func runFamily(ctx context.Context, binary string, tops []string, opts runOptions, collected samples) error {
-	args := append([]string{"-test.run", "NONE", "-test.benchtime", "1x", "-test.timeout", "2h",
-		"-test.bench", "^(" + strings.Join(tops, "|") + ")$"}, opts.args()...)
-	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Stderr = os.Stderr
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	failed := false
-	var failing *sample // whose reason is in the next line
-	for lines := bufio.NewScanner(pipe); lines.Scan(); {
-		line := lines.Text()
-		fmt.Fprintln(os.Stderr, line)
-		if failing != nil && failing.failed == "" {
-			failing.failed = reason(line)
-		}
-		failing = nil
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "--- FAIL: Benchmark"); ok {
-			failed, failing = true, collected.of(suffixes.ReplaceAllString(name, ""))
-		}
-		if name, values, ok := parse(line); ok {
-			for metric, value := range values {
-				collected.of(name).values[metric] = append(collected.of(name).values[metric], value)
-			}
-		}
-	}
-	_, _ = io.Copy(io.Discard, pipe)
-	if err := cmd.Wait(); err != nil && !failed {
-		return err
-	}
-	return nil // the row of what failed says so
-}
-
-// reason takes the place off a line of a failed benchmark.
-func reason(line string) string {
-	_, why, _ := strings.Cut(line, "_test.go:")
-	_, why, _ = strings.Cut(why, ": ")
-	return why
-}
-
-// suffixes are what package testing adds to the name of a benchmark: the number
-// of a run, and of processors.
-var suffixes = regexp.MustCompile(`(#\d+)?(-\d+)?$`)
-
-// parse reads a line such as
-//
-//	BenchmarkS3_UpdateSame/ours#01-2   1   2749 ns/op   0.01 allocs
-func parse(line string) (name string, values map[string]float64, ok bool) {
-	fields := strings.Fields(line)
-	if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
-		return "", nil, false
-	}
-	name = suffixes.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), "")
-	values = make(map[string]float64)
-	for i := 2; i+1 < len(fields); i += 2 {
-		value, err := strconv.ParseFloat(fields[i], 64)
-		if err != nil {
-			return "", nil, false
-		}
-		values[fields[i+1]] = value
-	}
-	return name, values, true
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	if n == 0 {
-		return 0
-	}
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
