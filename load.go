@@ -17,7 +17,9 @@ func (l *load[T]) empty() {
 
 // isRoomy says that the load has memory for so much that it should not keep it
 // when it is empty.
-func (l *load[T]) isRoomy() bool { return l.line.isRoomy() || cap(l.batch) > 2*partSize }
+func (l *load[T]) isRoomy() bool {
+	return l.line.isRoomy() || cap(l.batch) > pagesKept*pageSize+partSize
+}
 
 // settled yields what the list, which may be nil, what came after it, and a
 // resync change for the consumer. What it yields is valid until the next.
