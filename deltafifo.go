@@ -77,23 +77,6 @@ type DeltaFIFO[T Object] struct {
 // partSize is how many deltas the store is given at a time.
 const partSize = 128
 
-// A load is what is pending, and room for what is handed over of it.
-type load[T Object] struct {
-	line[pending[T]]
-	batch []Deltas[T]
-}
-
-// empty empties the load, which keeps its memory.
-func (l *load[T]) empty() {
-	l.reset()
-	clear(l.batch)
-	l.batch = l.batch[:0]
-}
-
-// isRoomy says that the load has memory for so much that it should not keep it
-// when it is empty.
-func (l *load[T]) isRoomy() bool { return l.line.isRoomy() || cap(l.batch) > 2*partSize }
-
 // NewDeltaFIFO returns an empty queue. What the consumer has is read from
 // known, a live Reader of its store. With a zero Reader nothing is known of the
 // consumer: each deletion is told, a deletion and an addition are two deltas
@@ -392,52 +375,6 @@ func (f *DeltaFIFO[T]) landed() {
 func (f *DeltaFIFO[T]) spareLocked(l **load[T]) {
 	if (*l).len() == 0 && (*l).isRoomy() {
 		f.spare, *l = weak.Make(*l), &load[T]{}
-	}
-}
-
-// settled yields what the list, which may be nil, what came after it, and a
-// resync change for the consumer. What it yields is valid until the next.
-func (f *DeltaFIFO[T]) settled(list *staging[T], later *load[T], resync bool) iter.Seq[*place[pending[T]]] {
-	known := f.known.Snapshot()
-	return func(yield func(*place[pending[T]]) bool) {
-		tell := func(p *place[pending[T]]) bool {
-			if resync {
-				p.entry.again(known.get(p.hash, p.key))
-			}
-			return p.entry.isNothing() || yield(p)
-		}
-		if list != nil && !list.changes(known, func(p *place[pending[T]]) bool {
-			l := later.find(p.hash, p.key)
-			if l != nil && p.entry.isNothing() {
-				return true
-			}
-			if l != nil {
-				p.entry.follow(l)
-				l.told = true
-			}
-			return tell(p)
-		}) {
-			return
-		}
-		var p place[pending[T]]
-		for l := range later.all {
-			if l.entry.told {
-				continue
-			}
-			p = place[pending[T]]{key: l.key, hash: l.hash}
-			if p.entry.follow(&l.entry); !tell(&p) {
-				return
-			}
-		}
-		if list != nil || !resync {
-			return
-		}
-		for obj := range known.All() {
-			p = place[pending[T]]{key: KeyOf(obj)}
-			if p.hash = known.hash(p.key); !later.has(p.hash, p.key) && !tell(&p) {
-				return
-			}
-		}
 	}
 }
 

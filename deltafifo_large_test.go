@@ -23,7 +23,7 @@ func TestDeltaFIFOLargeBatches(t *testing.T) {
 			}
 		}
 	}
-	sizes := []int{1000, 300, 2000, 2000, 3, 700, 700, 1, 1}
+	sizes := []int{3000, 3, 5, 7, 300, 2000, 2000, 3, 1700, 1700, 1, 1}
 	add(sizes[0])
 	for i, want := range sizes {
 		next := 0

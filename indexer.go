@@ -55,7 +55,7 @@ const (
 	stride = 512
 	// maxChangesKept is the room of the writer's buffer that is kept from one
 	// batch to the next.
-	maxChangesKept = 2 * maxInPlace
+	maxChangesKept = 2 * partSize
 )
 
 // IndexerOptions tunes an [Indexer]. The zero value is ready to use.

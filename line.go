@@ -34,6 +34,8 @@ type place[E any] struct {
 const (
 	// pageSize is the number of places that are allocated at a time.
 	pageSize = 256
+	// pagesKept is for how many pages an emptied line keeps memory.
+	pagesKept = 4
 	// roomyLine is the number of places up to which holes do not matter.
 	roomyLine = pageSize
 	// leastIndex is the number of cells of the smallest index.
@@ -170,4 +172,4 @@ func (l *line[E]) reset() {
 
 // isRoomy says that the line has memory for so much that it should not keep it
 // when it is empty.
-func (l *line[E]) isRoomy() bool { return len(l.pages) > 1 }
+func (l *line[E]) isRoomy() bool { return len(l.pages) > pagesKept }
