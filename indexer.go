@@ -73,7 +73,7 @@ func NewIndexer[T Object](opts IndexerOptions) *Indexer[T] {
 	x := &Indexer[T]{seed: maphash.MakeSeed(), onError: opts.OnError, inPlace: maxInPlace}
 	x.Reader.x = x
 	x.byNamespace = newIndex(x, "the built-in namespace index", namespaceOf[T])
-	x.newest.Store(&state[T]{indexes: []indexRoot[T]{&root[string, T]{of: x.byNamespace}}})
+	x.newest.Store(&state[T]{keys: newKeyTable(0), indexes: []indexRoot[T]{&root[string, T]{of: x.byNamespace}}})
 	return x
 }
 
@@ -213,7 +213,7 @@ func (x *Indexer[T]) work(b Batch[T], step int, emit func(Change[T]), then func(
 
 	s := x.newest.Load()
 	initial := b.Replaced && !s.listed
-	if n := len(b.Deltas); n <= min(x.inPlace, step) && !s.sparse() {
+	if n := len(b.Deltas); n <= min(x.inPlace, step) && s.keys.takes(n) && !s.sparse() {
 		moves := x.prepare(s, b.Deltas, initial, emit)
 		s = x.begin(moves <= maxMoves)
 		x.commit(s)
@@ -221,6 +221,9 @@ func (x *Indexer[T]) work(b Batch[T], step int, emit func(Change[T]), then func(
 		s = x.begin(false)
 		for part := range slices.Chunk(b.Deltas, step) {
 			x.prepare(s, part, initial, emit)
+			if !s.keys.takes(len(part)) {
+				s.rekey(len(part))
+			}
 			x.commit(s)
 		}
 		if s.sparse() {

@@ -36,9 +36,14 @@ func (r Reader[T]) peek(key Key) (obj T, ok bool) {
 	if r.at != nil || r.x == nil {
 		return r.Get(key)
 	}
+	h := hashKey(r.x.seed, key)
 	r.x.mu.Lock()
-	defer r.x.mu.Unlock()
-	obj, _, ok = r.x.newest.Load().get(hashKey(r.x.seed, key), key)
+	s := r.x.newest.Load()
+	obj, _, _, ok = s.likely(h, s.keys.home(h))
+	r.x.mu.Unlock()
+	if ok && KeyOf(obj) != key { // another one of that hash: hardly ever
+		return r.Get(key)
+	}
 	return obj, ok
 }
 
@@ -67,18 +72,17 @@ func (r Reader[T]) List() []T {
 	if s == nil {
 		return nil
 	}
-	list := make([]T, 0, s.len())
-	s.all(func(obj T) bool {
-		list = append(list, obj)
-		return true
-	})
+	list := make([]T, 0, s.n)
+	for i := range s.slots.n {
+		list = s.slots.at(i).appendTo(list, ^uint32(0))
+	}
 	return list
 }
 
 // Len returns the number of objects.
 func (r Reader[T]) Len() int {
 	if s := r.state(); s != nil {
-		return s.len()
+		return s.n
 	}
 	return 0
 }

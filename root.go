@@ -141,16 +141,20 @@ func (r *root[K, T]) takeOut(hash uint32, k K, slot uint32) {
 }
 
 func (r *root[K, T]) move(e epoch, moved []uint32) indexRoot[T] {
-	to := &root[K, T]{of: r.of, owner: e}
+	to := &root[K, T]{of: r.of, owner: e, files: r.files}
+	var gone []cell[K, posting]
 	r.files.each(func(c *cell[K, posting]) bool {
-		c.value.each(func(slot uint32) bool {
-			if moved[slot] > 0 {
-				to.file(c.hash, c.key, moved[slot]-1)
-			}
-			return true
-		})
+		if p, any := c.value.moved(e, moved); any {
+			at, _ := to.files.put(e, c.hash, c.key)
+			*at = p
+		} else {
+			gone = append(gone, *c)
+		}
 		return true
 	})
+	for _, c := range gone {
+		to.files.remove(e, c.hash, c.key)
+	}
 	return to
 }
 

@@ -15,11 +15,12 @@ type state[T Object] struct {
 	// and never taken back.
 	seen atomic.Bool
 
-	epoch   epoch              // its writer's
-	version string             // the server's resource version; empty if nothing told
-	listed  bool               // a whole list has been applied
-	layout  int                // changes when objects get other slots
-	keys    table[Key, uint32] // the slot of each object
+	epoch   epoch  // its writer's
+	version string // the server's resource version; empty if nothing told
+	listed  bool   // a whole list has been applied
+	layout  int    // changes when objects get other slots
+	n       int    // how many objects there are
+	keys    *keyTable
 	slots   vec[chunk[T]]
 	indexes []indexRoot[T] // in the order in which they were added; owned
 }
@@ -28,9 +29,10 @@ const chunkSize = 32
 
 // A chunk holds the objects of chunkSize slots: T may be a value type, so which
 // of them are in use must be told apart. A value that is not live is zero.
-type chunk[T any] struct {
+type chunk[T Object] struct {
 	owner  epoch
 	live   uint32
+	hashes [chunkSize]uint32 // of the keys; of no meaning where nothing is live
 	values [chunkSize]T
 }
 
@@ -38,27 +40,42 @@ type chunk[T any] struct {
 func (s *state[T]) next(e epoch) *state[T] {
 	return &state[T]{
 		epoch: e, version: s.version, listed: s.listed, layout: s.layout,
-		keys: s.keys, slots: s.slots, indexes: slices.Clone(s.indexes),
+		n: s.n, keys: s.keys, slots: s.slots, indexes: slices.Clone(s.indexes),
 	}
 }
 
 // len returns the number of objects.
-func (s *state[T]) len() int { return s.keys.n }
+func (s *state[T]) len() int { return s.n }
 
 // get returns the object of key k with hash h, and its slot.
 func (s *state[T]) get(h uint32, k Key) (obj T, slot uint32, ok bool) {
-	if at := s.keys.find(h, k); at != nil {
-		slot = *at
-		return s.slots.at(int(slot / chunkSize)).values[slot%chunkSize], slot, true
+	for i := s.keys.home(h); ; {
+		if obj, slot, i, ok = s.likely(h, i); !ok {
+			return obj, 0, false
+		}
+		if obj.GetName() == k.Name && obj.GetNamespace() == k.Namespace {
+			return obj, slot, true
+		}
 	}
-	return obj, 0, false
 }
 
-// object returns what is in slot. A slot that is not in use says false: an
-// index may hold one if its function is not pure.
-func (s *state[T]) object(slot uint32) (obj T, ok bool) {
-	c := s.slots.at(int(slot / chunkSize))
-	return c.values[slot%chunkSize], c.live>>(slot%chunkSize)&1 == 1
+// likely returns the first object, and its slot, whose key has hash h, from cell
+// i of the table of keys on; and the cell behind it. It runs no code of the
+// user's.
+func (s *state[T]) likely(h uint32, i int) (obj T, slot uint32, behind int, ok bool) {
+	for {
+		if slot, i, ok = s.keys.next(h, i); !ok {
+			return obj, 0, i, false
+		}
+		n := int(slot / chunkSize)
+		if n >= s.slots.n {
+			continue // of a later state
+		}
+		c, bit := s.slots.at(n), slot%chunkSize
+		if c.live>>bit&1 == 1 && c.hashes[bit] == h {
+			return c.values[bit], slot, i, true
+		}
+	}
 }
 
 // all calls yield for every object, until it says false.
@@ -67,21 +84,48 @@ func (s *state[T]) all(yield func(T) bool) { s.some(0, s.slots.n, yield) }
 // some calls yield for every object in a range of chunks, until it says false.
 func (s *state[T]) some(from, to int, yield func(T) bool) {
 	for i := from; i < to; i++ {
-		c := s.slots.at(i)
-		for live := c.live; live != 0; live &= live - 1 {
-			if !yield(c.values[bits.TrailingZeros32(live)]) {
-				return
-			}
+		if !s.slots.at(i).each(^uint32(0), yield) {
+			return
 		}
 	}
 }
 
-// fill puts obj into slot.
-func (s *state[T]) fill(slot uint32, obj T) {
-	c := s.edit(slot)
-	c.values[slot%chunkSize] = obj
-	c.live |= 1 << (slot % chunkSize)
+// each calls yield for the live objects among those of mask, until it says
+// false, and reports whether it never did.
+//
+// A slot that is not in use is passed over: an index may hold one if its
+// function is not pure.
+func (c *chunk[T]) each(mask uint32, yield func(T) bool) bool {
+	for mask &= c.live; mask != 0; mask &= mask - 1 {
+		if !yield(c.values[bits.TrailingZeros32(mask)]) {
+			return false
+		}
+	}
+	return true
 }
+
+// appendTo is each for who takes them all.
+func (c *chunk[T]) appendTo(list []T, mask uint32) []T {
+	if mask &= c.live; mask == ^uint32(0) {
+		return append(list, c.values[:]...)
+	}
+	for ; mask != 0; mask &= mask - 1 {
+		list = append(list, c.values[bits.TrailingZeros32(mask)])
+	}
+	return list
+}
+
+// enter puts obj, which is new, into slot. Its key has hash h.
+func (s *state[T]) enter(slot, h uint32, obj T) {
+	c, bit := s.edit(slot), slot%chunkSize
+	c.values[bit], c.hashes[bit] = obj, h
+	c.live |= 1 << bit
+	s.n++
+	s.keys.add(h, slot)
+}
+
+// swap puts obj into slot in place of an object of the same key.
+func (s *state[T]) swap(slot uint32, obj T) { s.edit(slot).values[slot%chunkSize] = obj }
 
 // vacate empties slot.
 func (s *state[T]) vacate(slot uint32) {
@@ -89,13 +133,14 @@ func (s *state[T]) vacate(slot uint32) {
 	c := s.edit(slot)
 	c.values[slot%chunkSize] = zero
 	c.live &^= 1 << (slot % chunkSize)
+	s.n--
 }
 
 func (s *state[T]) edit(slot uint32) *chunk[T] {
 	i := int(slot / chunkSize)
 	c := s.slots.at(i)
 	if c.owner != s.epoch {
-		c = &chunk[T]{owner: s.epoch, live: c.live, values: c.values}
+		c = &chunk[T]{owner: s.epoch, live: c.live, hashes: c.hashes, values: c.values}
 		*s.slots.place(s.epoch, i) = c
 	}
 	return c
@@ -113,7 +158,7 @@ func (s *state[T]) grow(free []uint32) []uint32 {
 
 // vacant returns the slots that are not in use, highest first.
 func (s *state[T]) vacant() []uint32 {
-	free := make([]uint32, 0, s.slots.n*chunkSize-s.len())
+	free := make([]uint32, 0, s.slots.n*chunkSize-s.n)
 	for i := s.slots.n - 1; i >= 0; i-- {
 		for idle := ^s.slots.at(i).live; idle != 0; {
 			bit := bits.Len32(idle) - 1
@@ -124,29 +169,40 @@ func (s *state[T]) vacant() []uint32 {
 	return free
 }
 
+// rekey gives s, which is being written, a table of keys with room for more.
+func (s *state[T]) rekey(more int) {
+	s.keys = newKeyTable(s.n + more)
+	for i := range s.slots.n {
+		c := s.slots.at(i)
+		for live := c.live; live != 0; live &= live - 1 {
+			bit := bits.TrailingZeros32(live)
+			s.keys.add(c.hashes[bit], uint32(i*chunkSize+bit))
+		}
+	}
+}
+
 // sparse says that so few slots are in use that it is time for compact. The
 // deletions that led here pay for it.
-func (s *state[T]) sparse() bool { return s.slots.n > 8+4*s.len()/chunkSize }
+func (s *state[T]) sparse() bool { return s.slots.n > 8+2*s.n/chunkSize }
 
-// compact gives the objects new slots, without gaps. s is being written, and
-// its memory becomes that of a store which never held more.
+// compact gives the objects new slots, in the same order and without gaps. s is
+// being written, and its memory becomes that of a store which never held more.
 func (s *state[T]) compact() {
-	keys, slots := s.keys, s.slots
+	slots := s.slots
 	s.layout++
+	s.slots, s.n, s.keys = vec[chunk[T]]{}, 0, newKeyTable(s.n)
 	moved := make([]uint32, slots.n*chunkSize) // from old slot to new, plus 1
-	s.keys, s.slots = table[Key, uint32]{}, vec[chunk[T]]{}
-	var next uint32
-	keys.each(func(c *cell[Key, uint32]) bool {
-		if next%chunkSize == 0 {
-			s.slots.push(s.epoch, &chunk[T]{owner: s.epoch})
+	for i := range slots.n {
+		c := slots.at(i)
+		for live := c.live; live != 0; live &= live - 1 {
+			bit, next := bits.TrailingZeros32(live), uint32(s.n)
+			if next%chunkSize == 0 {
+				s.slots.push(s.epoch, &chunk[T]{owner: s.epoch})
+			}
+			s.enter(next, c.hashes[bit], c.values[bit])
+			moved[i*chunkSize+bit] = next + 1
 		}
-		s.fill(next, slots.at(int(c.value / chunkSize)).values[c.value%chunkSize])
-		slot, _ := s.keys.put(s.epoch, c.hash, c.key)
-		*slot = next
-		next++
-		moved[c.value] = next
-		return true
-	})
+	}
 	for i, root := range s.indexes {
 		s.indexes[i] = root.move(s.epoch, moved)
 	}
