@@ -68,9 +68,10 @@ func Validate[T Object](x *Indexer[T]) error {
 		return fmt.Errorf("free slots = %v, want %v", free, vacant)
 	}
 	for slot := range uint32(s.slots.n * chunkSize) {
-		obj, ok := objectIn(s, slot)
-		if h := s.slots.at(int(slot / chunkSize)).hashes[slot%chunkSize]; ok && h != hashKey(x.seed, KeyOf(obj)) {
-			return fmt.Errorf("slot %d has hash %x, and holds %q", slot, h, KeyOf(obj))
+		_, live := objectIn(s, slot)
+		names, bit := s.names.at(int(slot/chunkSize)), slot%chunkSize
+		if k, h := names.keys[bit], names.hashes[bit]; live && h != hashKey(x.seed, k) || !live && h != 0 {
+			return fmt.Errorf("slot %d has hash %x, key %q, and is live: %v", slot, h, k, live)
 		}
 	}
 	return validateState(s)
@@ -88,8 +89,11 @@ func validateState[T Object](s *state[T]) error {
 	if err := validateKeys(s); err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
-	if err := validateVec(&s.slots, s.epoch); err != nil {
+	if err := errors.Join(validateVec(&s.slots, s.epoch), validateVec(&s.names, s.epoch)); err != nil {
 		return fmt.Errorf("slots: %w", err)
+	}
+	if s.slots.n != s.names.n {
+		return fmt.Errorf("%d chunks with %d of names", s.slots.n, s.names.n)
 	}
 	live := 0
 	var zero T
@@ -291,13 +295,14 @@ func validateKeys[T Object](s *state[T]) error {
 		return fmt.Errorf("%d cells, %d of them different, want %d, of %d", used, len(cells), s.keys.used, len(s.keys.cells))
 	}
 	for slot := range uint32(s.slots.n * chunkSize) {
-		obj, ok := objectIn(s, slot)
-		if !ok {
-			continue
+		obj, live := objectIn(s, slot)
+		names, bit := s.names.at(int(slot/chunkSize)), slot%chunkSize
+		k, h := names.keys[bit], names.hashes[bit]
+		if !live && k != (Key{}) || live && k != KeyOf(obj) || names.owner > s.epoch {
+			return fmt.Errorf("slot %d has key %q, holds %v, of epoch %d in %d", slot, k, obj, names.owner, s.epoch)
 		}
-		h := s.slots.at(int(slot / chunkSize)).hashes[slot%chunkSize]
-		if _, at, found := s.get(h, KeyOf(obj)); !found || at != slot {
-			return fmt.Errorf("key %q in slot %d is found: %v, in slot %d", KeyOf(obj), slot, found, at)
+		if _, at, found := s.get(h, k); live && (!found || at != slot) {
+			return fmt.Errorf("key %q in slot %d is found: %v, in slot %d", k, slot, found, at)
 		}
 	}
 	return nil

@@ -123,11 +123,10 @@ func (ix *Index[K, T]) build() error {
 		part = part[:0]
 	}
 	for i := range s.slots.n {
-		c := s.slots.at(i)
+		c, names := s.slots.at(i), s.names.at(i)
 		for live := c.live; live != 0; live &= live - 1 {
 			bit := bits.TrailingZeros32(live)
-			obj := c.values[bit]
-			part = append(part, change[T]{key: KeyOf(obj), slot: uint32(i*chunkSize + bit), new: obj, hasNew: true})
+			part = append(part, change[T]{key: names.keys[bit], slot: uint32(i*chunkSize + bit), new: c.values[bit], hasNew: true})
 		}
 		if len(part)+chunkSize > cap(part) {
 			file()

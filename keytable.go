@@ -5,7 +5,7 @@ import "sync/atomic"
 // A keyTable proposes slots for the hash of a key. States find objects by it:
 //
 //	hash ─▶ cells: │ 0 │ hash, slot │ hash, slot │ 0 │ ...   (open addressing)
-//	                         └─▶ chunk of the state: live? that hash? that key?
+//	                         └─▶ slot of the state: that key?
 //
 // It is one flat array, which the newest state shares with older ones, and the
 // writer adds to it beside readers. They need no lock, because a table only

@@ -38,12 +38,8 @@ func (r Reader[T]) peek(key Key) (obj T, ok bool) {
 	}
 	h := hashKey(r.x.seed, key)
 	r.x.mu.Lock()
-	s := r.x.newest.Load()
-	obj, _, _, ok = s.likely(h, s.keys.home(h))
-	r.x.mu.Unlock()
-	if ok && KeyOf(obj) != key { // another one of that hash: hardly ever
-		return r.Get(key)
-	}
+	defer r.x.mu.Unlock()
+	obj, _, ok = r.x.newest.Load().get(h, key)
 	return obj, ok
 }
 

@@ -21,6 +21,7 @@ type state[T Object] struct {
 	layout  int    // changes when objects get other slots
 	n       int    // how many objects there are
 	keys    *keyTable
+	names   vec[nameChunk]
 	slots   vec[chunk[T]]
 	indexes []indexRoot[T] // in the order in which they were added; owned
 }
@@ -32,15 +33,22 @@ const chunkSize = 32
 type chunk[T Object] struct {
 	owner  epoch
 	live   uint32
-	hashes [chunkSize]uint32 // of the keys; of no meaning where nothing is live
 	values [chunkSize]T
+}
+
+// A nameChunk holds the keys of the objects in a chunk. It is apart from them
+// because an update leaves it alone. Both are zero where there is no object.
+type nameChunk struct {
+	owner  epoch
+	hashes [chunkSize]uint32
+	keys   [chunkSize]Key
 }
 
 // next returns a state to be written in epoch e, which begins as a copy of s.
 func (s *state[T]) next(e epoch) *state[T] {
 	return &state[T]{
 		epoch: e, version: s.version, listed: s.listed, layout: s.layout,
-		n: s.n, keys: s.keys, slots: s.slots, indexes: slices.Clone(s.indexes),
+		n: s.n, keys: s.keys, names: s.names, slots: s.slots, indexes: slices.Clone(s.indexes),
 	}
 }
 
@@ -49,31 +57,16 @@ func (s *state[T]) len() int { return s.n }
 
 // get returns the object of key k with hash h, and its slot.
 func (s *state[T]) get(h uint32, k Key) (obj T, slot uint32, ok bool) {
+	if k.Name == "" {
+		return obj, 0, false // it would be found where there is no object
+	}
 	for i := s.keys.home(h); ; {
-		if obj, slot, i, ok = s.likely(h, i); !ok {
+		if slot, i, ok = s.keys.next(h, i); !ok {
 			return obj, 0, false
 		}
-		if obj.GetName() == k.Name && obj.GetNamespace() == k.Namespace {
-			return obj, slot, true
-		}
-	}
-}
-
-// likely returns the first object, and its slot, whose key has hash h, from cell
-// i of the table of keys on; and the cell behind it. It runs no code of the
-// user's.
-func (s *state[T]) likely(h uint32, i int) (obj T, slot uint32, behind int, ok bool) {
-	for {
-		if slot, i, ok = s.keys.next(h, i); !ok {
-			return obj, 0, i, false
-		}
-		n := int(slot / chunkSize)
-		if n >= s.slots.n {
-			continue // of a later state
-		}
-		c, bit := s.slots.at(n), slot%chunkSize
-		if c.live>>bit&1 == 1 && c.hashes[bit] == h {
-			return c.values[bit], slot, i, true
+		n, bit := int(slot/chunkSize), slot%chunkSize
+		if n < s.names.n && s.names.at(n).keys[bit] == k { // or it is of a later state
+			return s.slots.at(n).values[bit], slot, true
 		}
 	}
 }
@@ -115,10 +108,12 @@ func (c *chunk[T]) appendTo(list []T, mask uint32) []T {
 	return list
 }
 
-// enter puts obj, which is new, into slot. Its key has hash h.
-func (s *state[T]) enter(slot, h uint32, obj T) {
-	c, bit := s.edit(slot), slot%chunkSize
-	c.values[bit], c.hashes[bit] = obj, h
+// enter puts obj, which is new, into slot. Its key k, with hash h, must be the
+// store's own: see cloneKey.
+func (s *state[T]) enter(slot, h uint32, k Key, obj T) {
+	bit := slot % chunkSize
+	c, names := s.edit(slot), s.editNames(slot)
+	c.values[bit], names.hashes[bit], names.keys[bit] = obj, h, k
 	c.live |= 1 << bit
 	s.n++
 	s.keys.add(h, slot)
@@ -130,9 +125,10 @@ func (s *state[T]) swap(slot uint32, obj T) { s.edit(slot).values[slot%chunkSize
 // vacate empties slot.
 func (s *state[T]) vacate(slot uint32) {
 	var zero T
-	c := s.edit(slot)
-	c.values[slot%chunkSize] = zero
-	c.live &^= 1 << (slot % chunkSize)
+	bit := slot % chunkSize
+	c, names := s.edit(slot), s.editNames(slot)
+	c.values[bit], names.hashes[bit], names.keys[bit] = zero, 0, Key{}
+	c.live &^= 1 << bit
 	s.n--
 }
 
@@ -140,8 +136,18 @@ func (s *state[T]) edit(slot uint32) *chunk[T] {
 	i := int(slot / chunkSize)
 	c := s.slots.at(i)
 	if c.owner != s.epoch {
-		c = &chunk[T]{owner: s.epoch, live: c.live, hashes: c.hashes, values: c.values}
+		c = &chunk[T]{owner: s.epoch, live: c.live, values: c.values}
 		*s.slots.place(s.epoch, i) = c
+	}
+	return c
+}
+
+func (s *state[T]) editNames(slot uint32) *nameChunk {
+	i := int(slot / chunkSize)
+	c := s.names.at(i)
+	if c.owner != s.epoch {
+		c = &nameChunk{owner: s.epoch, hashes: c.hashes, keys: c.keys}
+		*s.names.place(s.epoch, i) = c
 	}
 	return c
 }
@@ -149,11 +155,16 @@ func (s *state[T]) edit(slot uint32) *chunk[T] {
 // grow adds a chunk, and returns the slots of it, highest first, after those of
 // free.
 func (s *state[T]) grow(free []uint32) []uint32 {
-	s.slots.push(s.epoch, &chunk[T]{owner: s.epoch})
+	s.push()
 	for i := range uint32(chunkSize) {
 		free = append(free, uint32(s.slots.n)*chunkSize-1-i)
 	}
 	return free
+}
+
+func (s *state[T]) push() {
+	s.slots.push(s.epoch, &chunk[T]{owner: s.epoch})
+	s.names.push(s.epoch, &nameChunk{owner: s.epoch})
 }
 
 // vacant returns the slots that are not in use, highest first.
@@ -173,10 +184,10 @@ func (s *state[T]) vacant() []uint32 {
 func (s *state[T]) rekey(more int) {
 	s.keys = newKeyTable(s.n + more)
 	for i := range s.slots.n {
-		c := s.slots.at(i)
-		for live := c.live; live != 0; live &= live - 1 {
+		names := s.names.at(i)
+		for live := s.slots.at(i).live; live != 0; live &= live - 1 {
 			bit := bits.TrailingZeros32(live)
-			s.keys.add(c.hashes[bit], uint32(i*chunkSize+bit))
+			s.keys.add(names.hashes[bit], uint32(i*chunkSize+bit))
 		}
 	}
 }
@@ -188,18 +199,18 @@ func (s *state[T]) sparse() bool { return s.slots.n > 8+2*s.n/chunkSize }
 // compact gives the objects new slots, in the same order and without gaps. s is
 // being written, and its memory becomes that of a store which never held more.
 func (s *state[T]) compact() {
-	slots := s.slots
+	fromNames, fromSlots := s.names, s.slots
 	s.layout++
-	s.slots, s.n, s.keys = vec[chunk[T]]{}, 0, newKeyTable(s.n)
-	moved := make([]uint32, slots.n*chunkSize) // from old slot to new, plus 1
-	for i := range slots.n {
-		c := slots.at(i)
+	s.n, s.keys, s.names, s.slots = 0, newKeyTable(s.n), vec[nameChunk]{}, vec[chunk[T]]{}
+	moved := make([]uint32, fromSlots.n*chunkSize) // from old slot to new, plus 1
+	for i := range fromSlots.n {
+		c, names := fromSlots.at(i), fromNames.at(i)
 		for live := c.live; live != 0; live &= live - 1 {
 			bit, next := bits.TrailingZeros32(live), uint32(s.n)
 			if next%chunkSize == 0 {
-				s.slots.push(s.epoch, &chunk[T]{owner: s.epoch})
+				s.push()
 			}
-			s.enter(next, c.hashes[bit], c.values[bit])
+			s.enter(next, names.hashes[bit], names.keys[bit], c.values[bit])
 			moved[i*chunkSize+bit] = next + 1
 		}
 	}
