@@ -39,9 +39,9 @@ type chunk[T Object] struct {
 // A nameChunk holds the keys of the objects in a chunk. It is apart from them
 // because an update leaves it alone. Both are zero where there is no object.
 type nameChunk struct {
-	owner  epoch
-	hashes [chunkSize]uint32
 	keys   [chunkSize]Key
+	hashes [chunkSize]uint32
+	owner  epoch
 }
 
 // next returns a state to be written in epoch e, which begins as a copy of s.
@@ -60,13 +60,18 @@ func (s *state[T]) get(h uint32, k Key) (obj T, slot uint32, ok bool) {
 	if k.Name == "" {
 		return obj, 0, false // it would be found where there is no object
 	}
-	for i := s.keys.home(h); ; {
-		if slot, i, ok = s.keys.next(h, i); !ok {
-			return obj, 0, false
+	t := s.keys
+	for i := t.home(h); ; i = t.after(i) {
+		found, full := t.buckets[i].matches(h)
+		for found != 0 {
+			slot, found = t.buckets[i].first(found)
+			n, bit := int(slot/chunkSize), slot%chunkSize
+			if n < s.names.n && s.names.at(n).keys[bit] == k { // or it is of a later state
+				return s.slots.at(n).values[bit], slot, true
+			}
 		}
-		n, bit := int(slot/chunkSize), slot%chunkSize
-		if n < s.names.n && s.names.at(n).keys[bit] == k { // or it is of a later state
-			return s.slots.at(n).values[bit], slot, true
+		if !full {
+			return obj, 0, false
 		}
 	}
 }
