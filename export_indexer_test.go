@@ -285,16 +285,14 @@ func objectIn[T Object](s *state[T], slot uint32) (obj T, ok bool) {
 func validateKeys[T Object](s *state[T]) error {
 	used := 0
 	cells := map[uint64]bool{}
-	for i := range s.keys.buckets {
-		for j := range bucketSize {
-			if cell := s.keys.buckets[i][j].Load(); cell != 0 {
-				used++
-				cells[cell] = true
-			}
+	for i := range s.keys.cells {
+		if cell := s.keys.cells[i].Load(); cell != 0 {
+			used++
+			cells[cell] = true
 		}
 	}
 	if used != s.keys.used || len(cells) != used || !s.keys.takes(0) {
-		return fmt.Errorf("%d cells, %d of them different, want %d, of %d", used, len(cells), s.keys.used, len(s.keys.buckets)*bucketSize)
+		return fmt.Errorf("%d cells, %d of them different, want %d, of %d", used, len(cells), s.keys.used, len(s.keys.cells))
 	}
 	for slot := range uint32(s.slots.n * chunkSize) {
 		obj, live := objectIn(s, slot)

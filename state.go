@@ -60,18 +60,13 @@ func (s *state[T]) get(h uint32, k Key) (obj T, slot uint32, ok bool) {
 	if k.Name == "" {
 		return obj, 0, false // it would be found where there is no object
 	}
-	t := s.keys
-	for i := t.home(h); ; i = t.after(i) {
-		found, full := t.buckets[i].matches(h)
-		for found != 0 {
-			slot, found = t.buckets[i].first(found)
-			n, bit := int(slot/chunkSize), slot%chunkSize
-			if n < s.names.n && s.names.at(n).keys[bit] == k { // or it is of a later state
-				return s.slots.at(n).values[bit], slot, true
-			}
-		}
-		if !full {
+	for i := s.keys.home(h); ; {
+		if slot, i, ok = s.keys.next(h, i); !ok {
 			return obj, 0, false
+		}
+		n, bit := int(slot/chunkSize), slot%chunkSize
+		if n < s.names.n && s.names.at(n).keys[bit] == k { // or it is of a later state
+			return s.slots.at(n).values[bit], slot, true
 		}
 	}
 }
