@@ -67,11 +67,10 @@ func Validate[T Object](x *Indexer[T]) error {
 	if !slices.Equal(free, vacant) {
 		return fmt.Errorf("free slots = %v, want %v", free, vacant)
 	}
-	for slot := range uint32(s.slots.n * chunkSize) {
-		_, live := objectIn(s, slot)
-		names, bit := s.names.at(int(slot/chunkSize)), slot%chunkSize
-		if k, h := names.keys[bit], names.hashes[bit]; live && h != hashKey(x.seed, k) || !live && h != 0 {
-			return fmt.Errorf("slot %d has hash %x, key %q, and is live: %v", slot, h, k, live)
+	for i := range s.keys.cells {
+		c := &s.keys.cells[i]
+		if mark := c.mark.Load(); mark != 0 && uint32(mark>>32) != hashKey(x.seed, c.full()) {
+			return fmt.Errorf("cell %d has mark %x, and key %q", i, mark, c.full())
 		}
 	}
 	return validateState(s)
@@ -89,11 +88,8 @@ func validateState[T Object](s *state[T]) error {
 	if err := validateKeys(s); err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
-	if err := errors.Join(validateVec(&s.slots, s.epoch), validateVec(&s.names, s.epoch)); err != nil {
+	if err := validateVec(&s.slots, s.epoch); err != nil {
 		return fmt.Errorf("slots: %w", err)
-	}
-	if s.slots.n != s.names.n {
-		return fmt.Errorf("%d chunks with %d of names", s.slots.n, s.names.n)
 	}
 	live := 0
 	var zero T
@@ -281,28 +277,32 @@ func objectIn[T Object](s *state[T], slot uint32) (obj T, ok bool) {
 	return obj, ok
 }
 
-// validateKeys checks that each live slot can be found, and once.
+// validateKeys checks that each live slot can be found.
 func validateKeys[T Object](s *state[T]) error {
 	used := 0
-	cells := map[uint64]bool{}
 	for i := range s.keys.cells {
-		if cell := s.keys.cells[i].Load(); cell != 0 {
+		if s.keys.cells[i].mark.Load() != 0 {
 			used++
-			cells[cell] = true
 		}
 	}
-	if used != s.keys.used || len(cells) != used || !s.keys.takes(0) {
-		return fmt.Errorf("%d cells, %d of them different, want %d, of %d", used, len(cells), s.keys.used, len(s.keys.cells))
+	if used != s.keys.used || !s.keys.takes(0) {
+		return fmt.Errorf("%d cells, want %d, of %d", used, s.keys.used, len(s.keys.cells))
 	}
 	for slot := range uint32(s.slots.n * chunkSize) {
 		obj, live := objectIn(s, slot)
-		names, bit := s.names.at(int(slot/chunkSize)), slot%chunkSize
-		k, h := names.keys[bit], names.hashes[bit]
-		if !live && k != (Key{}) || live && k != KeyOf(obj) || names.owner > s.epoch {
-			return fmt.Errorf("slot %d has key %q, holds %v, of epoch %d in %d", slot, k, obj, names.owner, s.epoch)
+		cell := s.cellOf(slot)
+		if !live && cell != 0 {
+			return fmt.Errorf("slot %d is not live, and has cell %d", slot, cell)
 		}
-		if _, at, found := s.get(h, k); live && (!found || at != slot) {
-			return fmt.Errorf("key %q in slot %d is found: %v, in slot %d", k, slot, found, at)
+		if !live {
+			continue
+		}
+		c := &s.keys.cells[cell-1]
+		if k := c.full(); k != KeyOf(obj) {
+			return fmt.Errorf("slot %d has key %q, and holds %v", slot, k, obj)
+		}
+		if _, at, found := s.get(uint32(c.mark.Load()>>32), c.full()); !found || at != slot {
+			return fmt.Errorf("key %q in slot %d is found: %v, in slot %d", c.full(), slot, found, at)
 		}
 	}
 	return nil

@@ -123,10 +123,11 @@ func (ix *Index[K, T]) build() error {
 		part = part[:0]
 	}
 	for i := range s.slots.n {
-		c, names := s.slots.at(i), s.names.at(i)
+		c := s.slots.at(i)
 		for live := c.live; live != 0; live &= live - 1 {
 			bit := bits.TrailingZeros32(live)
-			part = append(part, change[T]{key: names.keys[bit], slot: uint32(i*chunkSize + bit), new: c.values[bit], hasNew: true})
+			key := s.keys.cells[c.cells[bit]-1].full()
+			part = append(part, change[T]{key: key, slot: uint32(i*chunkSize + bit), new: c.values[bit], hasNew: true})
 		}
 		if len(part)+chunkSize > cap(part) {
 			file()

@@ -1,7 +1,5 @@
 package informer
 
-import "strings"
-
 // A change is what a batch does to one key: hasOld and hasNew say which of old
 // and new there are, at least one of them.
 type change[T Object] struct {
@@ -52,15 +50,8 @@ func (x *Indexer[T]) store(s *state[T], c *change[T]) {
 		}
 		last := len(x.free) - 1
 		c.slot, x.free = x.free[last], x.free[:last]
-		s.enter(c.slot, c.hash, cloneKey(c.key), c.new)
+		s.enter(c.slot, s.keys.add(c.hash, c.slot, c.key), c.new)
 	}
-}
-
-// cloneKey gives the store bytes of its own. The key outlives the object that
-// it came with, and must not keep alive what that was decoded from.
-func cloneKey(k Key) Key {
-	both := strings.Join([]string{k.Namespace, k.Name}, "") // + may not copy
-	return Key{Namespace: both[:len(k.Namespace)], Name: both[len(k.Namespace):]}
 }
 
 // resolve decides what d means to s: whether anything changes there, and of

@@ -21,7 +21,6 @@ type state[T Object] struct {
 	layout  int    // changes when objects get other slots
 	n       int    // how many objects there are
 	keys    *keyTable
-	names   vec[nameChunk]
 	slots   vec[chunk[T]]
 	indexes []indexRoot[T] // in the order in which they were added; owned
 }
@@ -33,22 +32,15 @@ const chunkSize = 32
 type chunk[T Object] struct {
 	owner  epoch
 	live   uint32
+	cells  [chunkSize]uint32 // of the table of keys, plus 1; 0 where nothing is live
 	values [chunkSize]T
-}
-
-// A nameChunk holds the keys of the objects in a chunk. It is apart from them
-// because an update leaves it alone. Both are zero where there is no object.
-type nameChunk struct {
-	keys   [chunkSize]Key
-	hashes [chunkSize]uint32
-	owner  epoch
 }
 
 // next returns a state to be written in epoch e, which begins as a copy of s.
 func (s *state[T]) next(e epoch) *state[T] {
 	return &state[T]{
 		epoch: e, version: s.version, listed: s.listed, layout: s.layout,
-		n: s.n, keys: s.keys, names: s.names, slots: s.slots, indexes: slices.Clone(s.indexes),
+		n: s.n, keys: s.keys, slots: s.slots, indexes: slices.Clone(s.indexes),
 	}
 }
 
@@ -57,18 +49,22 @@ func (s *state[T]) len() int { return s.n }
 
 // get returns the object of key k with hash h, and its slot.
 func (s *state[T]) get(h uint32, k Key) (obj T, slot uint32, ok bool) {
-	if k.Name == "" {
-		return obj, 0, false // it would be found where there is no object
-	}
-	for i := s.keys.home(h); ; {
-		if slot, i, ok = s.keys.next(h, i); !ok {
+	t := s.keys
+	for cell := t.home(h); ; cell = t.after(cell) {
+		if slot, cell, ok = t.next(h, k, cell); !ok {
 			return obj, 0, false
 		}
-		n, bit := int(slot/chunkSize), slot%chunkSize
-		if n < s.names.n && s.names.at(n).keys[bit] == k { // or it is of a later state
-			return s.slots.at(n).values[bit], slot, true
+		if n := int(slot / chunkSize); n < s.slots.n { // or it is of a later state
+			if c, bit := s.slots.at(n), slot%chunkSize; c.cells[bit] == uint32(cell)+1 {
+				return c.values[bit], slot, true
+			}
 		}
 	}
+}
+
+// cellOf returns the cell, plus 1, that names what is in slot; 0 if it is empty.
+func (s *state[T]) cellOf(slot uint32) uint32 {
+	return s.slots.at(int(slot / chunkSize)).cells[slot%chunkSize]
 }
 
 // all calls yield for every object, until it says false.
@@ -108,15 +104,13 @@ func (c *chunk[T]) appendTo(list []T, mask uint32) []T {
 	return list
 }
 
-// enter puts obj, which is new, into slot. Its key k, with hash h, must be the
-// store's own: see cloneKey.
-func (s *state[T]) enter(slot, h uint32, k Key, obj T) {
-	bit := slot % chunkSize
-	c, names := s.edit(slot), s.editNames(slot)
-	c.values[bit], names.hashes[bit], names.keys[bit] = obj, h, k
+// enter puts obj, which is new, into slot. The table of keys must have filed
+// that in cell.
+func (s *state[T]) enter(slot, cell uint32, obj T) {
+	c, bit := s.edit(slot), slot%chunkSize
+	c.values[bit], c.cells[bit] = obj, cell+1
 	c.live |= 1 << bit
 	s.n++
-	s.keys.add(h, slot)
 }
 
 // swap puts obj into slot in place of an object of the same key.
@@ -125,9 +119,8 @@ func (s *state[T]) swap(slot uint32, obj T) { s.edit(slot).values[slot%chunkSize
 // vacate empties slot.
 func (s *state[T]) vacate(slot uint32) {
 	var zero T
-	bit := slot % chunkSize
-	c, names := s.edit(slot), s.editNames(slot)
-	c.values[bit], names.hashes[bit], names.keys[bit] = zero, 0, Key{}
+	c, bit := s.edit(slot), slot%chunkSize
+	c.values[bit], c.cells[bit] = zero, 0
 	c.live &^= 1 << bit
 	s.n--
 }
@@ -136,18 +129,8 @@ func (s *state[T]) edit(slot uint32) *chunk[T] {
 	i := int(slot / chunkSize)
 	c := s.slots.at(i)
 	if c.owner != s.epoch {
-		c = &chunk[T]{owner: s.epoch, live: c.live, values: c.values}
+		c = &chunk[T]{owner: s.epoch, live: c.live, cells: c.cells, values: c.values}
 		*s.slots.place(s.epoch, i) = c
-	}
-	return c
-}
-
-func (s *state[T]) editNames(slot uint32) *nameChunk {
-	i := int(slot / chunkSize)
-	c := s.names.at(i)
-	if c.owner != s.epoch {
-		c = &nameChunk{owner: s.epoch, hashes: c.hashes, keys: c.keys}
-		*s.names.place(s.epoch, i) = c
 	}
 	return c
 }
@@ -155,16 +138,11 @@ func (s *state[T]) editNames(slot uint32) *nameChunk {
 // grow adds a chunk, and returns the slots of it, highest first, after those of
 // free.
 func (s *state[T]) grow(free []uint32) []uint32 {
-	s.push()
+	s.slots.push(s.epoch, &chunk[T]{owner: s.epoch})
 	for i := range uint32(chunkSize) {
 		free = append(free, uint32(s.slots.n)*chunkSize-1-i)
 	}
 	return free
-}
-
-func (s *state[T]) push() {
-	s.slots.push(s.epoch, &chunk[T]{owner: s.epoch})
-	s.names.push(s.epoch, &nameChunk{owner: s.epoch})
 }
 
 // vacant returns the slots that are not in use, highest first.
@@ -182,12 +160,15 @@ func (s *state[T]) vacant() []uint32 {
 
 // rekey gives s, which is being written, a table of keys with room for more.
 func (s *state[T]) rekey(more int) {
+	from := s.keys
 	s.keys = newKeyTable(s.n + more)
-	for i := range s.slots.n {
-		names := s.names.at(i)
-		for live := s.slots.at(i).live; live != 0; live &= live - 1 {
-			bit := bits.TrailingZeros32(live)
-			s.keys.add(names.hashes[bit], uint32(i*chunkSize+bit))
+	done := make([]bool, s.slots.n*chunkSize)
+	for i := range from.cells { // and not slot by slot, all over the tables
+		cell := &from.cells[i]
+		slot := cell.mark.Load()&(1<<32-1) - 1 // beyond all others if there is none
+		if slot < uint64(len(done)) && !done[slot] && s.cellOf(uint32(slot)) == uint32(i)+1 {
+			s.edit(uint32(slot)).cells[slot%chunkSize] = s.keys.copy(cell, uint32(slot)) + 1
+			done[slot] = true
 		}
 	}
 }
@@ -199,18 +180,18 @@ func (s *state[T]) sparse() bool { return s.slots.n > 8+2*s.n/chunkSize }
 // compact gives the objects new slots, in the same order and without gaps. s is
 // being written, and its memory becomes that of a store which never held more.
 func (s *state[T]) compact() {
-	fromNames, fromSlots := s.names, s.slots
+	keys, slots := s.keys, s.slots
 	s.layout++
-	s.n, s.keys, s.names, s.slots = 0, newKeyTable(s.n), vec[nameChunk]{}, vec[chunk[T]]{}
-	moved := make([]uint32, fromSlots.n*chunkSize) // from old slot to new, plus 1
-	for i := range fromSlots.n {
-		c, names := fromSlots.at(i), fromNames.at(i)
+	s.n, s.keys, s.slots = 0, newKeyTable(s.n), vec[chunk[T]]{}
+	moved := make([]uint32, slots.n*chunkSize) // from old slot to new, plus 1
+	for i := range slots.n {
+		c := slots.at(i)
 		for live := c.live; live != 0; live &= live - 1 {
 			bit, next := bits.TrailingZeros32(live), uint32(s.n)
 			if next%chunkSize == 0 {
-				s.push()
+				s.slots.push(s.epoch, &chunk[T]{owner: s.epoch})
 			}
-			s.enter(next, names.hashes[bit], names.keys[bit], c.values[bit])
+			s.enter(next, s.keys.copy(&keys.cells[c.cells[bit]-1], next), c.values[bit])
 			moved[i*chunkSize+bit] = next + 1
 		}
 	}
