@@ -60,7 +60,7 @@ func Validate[T Object](x *Indexer[T]) error {
 		return errors.New("the writer's buffers are in use between batches")
 	}
 	if s.sparse() {
-		return fmt.Errorf("%d chunks for %d objects", s.slots.n, s.len())
+		return fmt.Errorf("%d chunks and %d cells for %d objects", s.slots.n, len(s.keys.cells), s.n)
 	}
 	free, vacant := slices.Sorted(slices.Values(x.free)), s.vacant()
 	slices.Sort(vacant)

@@ -115,11 +115,11 @@ func (ix *Index[K, T]) build() error {
 		}
 	}
 	s := x.begin(false)
-	var built indexRoot[T] = &root[K, T]{of: ix, owner: s.epoch}
+	var built indexRoot[T] = &root[K, T]{of: ix, owner: s.floor}
 	part := make([]change[T], 0, stride)
 	file := func() {
 		built.prepare(part)
-		built = built.commit(s.epoch, part)
+		built = built.commit(s.floor, part)
 		part = part[:0]
 	}
 	for i := range s.slots.n {

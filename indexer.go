@@ -213,7 +213,7 @@ func (x *Indexer[T]) work(b Batch[T], step int, emit func(Change[T]), then func(
 
 	s := x.newest.Load()
 	initial := b.Replaced && !s.listed
-	if n := len(b.Deltas); n <= min(x.inPlace, step) && s.keys.takes(n) && !s.sparse() {
+	if n := len(b.Deltas); n <= min(x.inPlace, step) && s.keys.takes(n) && !s.roomy() && !s.sparse() {
 		moves := x.prepare(s, b.Deltas, initial, emit)
 		s = x.begin(moves <= maxMoves)
 		x.commit(s)
@@ -229,6 +229,8 @@ func (x *Indexer[T]) work(b Batch[T], step int, emit func(Change[T]), then func(
 		if s.sparse() {
 			s.compact()
 			x.free = s.vacant()
+		} else if s.roomy() {
+			s.rekey(0)
 		}
 	}
 	if b.Version != "" {
@@ -263,8 +265,11 @@ func (x *Indexer[T]) begin(small bool) *state[T] {
 }
 
 func (x *Indexer[T]) end(s *state[T], then func(*state[T])) {
-	if s != x.newest.Load() {
+	if last := x.newest.Load(); s != last {
 		x.mu.Lock()
+		if !last.seen.Load() { // nor will it be: its nodes are those of s alone
+			s.floor = last.floor
+		}
 		x.newest.Store(s)
 	}
 	if then != nil {

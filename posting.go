@@ -67,11 +67,7 @@ func (p *posting) add(e epoch, slot uint32) {
 	}
 	s.few = insert(s.few, slot)
 	if s.n = len(s.few); s.n > fewSlots {
-		few := s.few
-		s.few = nil
-		for _, slot := range few {
-			s.group(e, slot).add(slot % groupSize)
-		}
+		*p = newPosting(e, s.few)
 	}
 }
 
@@ -100,6 +96,9 @@ func (p *posting) remove(e epoch, slot uint32) {
 
 // list returns all slots, ascending.
 func (p *posting) list() []uint32 {
+	if p.many != nil && p.many.few != nil {
+		return slices.Clone(p.many.few)
+	}
 	list := make([]uint32, 0, p.len())
 	for c := p.cursor(); c.next(); {
 		for mask := c.mask; mask != 0; mask &= mask - 1 {
@@ -112,20 +111,36 @@ func (p *posting) list() []uint32 {
 // moved returns a posting of epoch e in which each slot i is moved[i]-1 instead,
 // in the same order; and whether it holds any. A slot for which moved is 0 goes.
 func (p *posting) moved(e epoch, moved []uint32) (to posting, any bool) {
-	for _, slot := range p.list() {
-		switch at := moved[slot]; {
-		case at == 0:
-		case !any:
-			to, any = posting{one: at - 1}, true
-		default:
-			to.add(e, at-1)
-		}
+	slots := p.list()
+	for i, slot := range slots {
+		slots[i] = moved[slot]
 	}
-	return to, any
+	slots = fit(slices.DeleteFunc(slots, func(at uint32) bool { return at == 0 }))
+	for i := range slots {
+		slots[i]--
+	}
+	return newPosting(e, slots), len(slots) > 0
+}
+
+// newPosting returns a posting of slots, which ascend, and which it keeps.
+func newPosting(e epoch, slots []uint32) posting {
+	switch {
+	case len(slots) == 0:
+		return posting{}
+	case len(slots) == 1:
+		return posting{one: slots[0]}
+	case len(slots) <= fewSlots:
+		return posting{many: &slotSet{owner: e, n: len(slots), few: slots}}
+	}
+	s := &slotSet{owner: e, n: len(slots)}
+	for _, slot := range slots {
+		s.group(e, slot).add(slot % groupSize)
+	}
+	return posting{many: s}
 }
 
 func (p *posting) edit(e epoch) *slotSet {
-	if s := p.many; s.owner != e {
+	if s := p.many; s.owner < e {
 		p.many = &slotSet{owner: e, n: s.n, few: slices.Clone(s.few), groups: slices.Clone(s.groups)}
 	}
 	return p.many
@@ -140,7 +155,7 @@ func (s *slotSet) group(e epoch, slot uint32) *group {
 	g := s.groups[i]
 	if g == nil {
 		g = &group{owner: e, few: []uint16{}}
-	} else if g.owner != e {
+	} else if g.owner < e {
 		g = &group{owner: e, n: g.n, few: slices.Clone(g.few), words: g.words}
 		if g.words != nil {
 			words := *g.words
@@ -276,7 +291,7 @@ func insert[E uint16 | uint32](list []E, x E) []E {
 		}
 	}
 	if len(list) == cap(list) {
-		list = append(make([]E, 0, len(list)+len(list)/8+2), list...)
+		list = append(make([]E, 0, len(list)+len(list)/4+4), list...)
 	}
 	return slices.Insert(list, i, x)
 }
@@ -287,9 +302,13 @@ func remove[E uint16 | uint32](list []E, x E) []E {
 	if !there {
 		return list
 	}
-	list = slices.Delete(list, i, i+1)
+	return fit(slices.Delete(list, i, i+1))
+}
+
+// fit returns list without most of the room that it does not need.
+func fit[E any](list []E) []E {
 	if cap(list) > 2*len(list)+8 {
-		list = slices.Clone(list)
+		return append(make([]E, 0, len(list)), list...)
 	}
 	return list
 }

@@ -31,7 +31,7 @@ func (x *Indexer[T]) commit(s *state[T]) {
 		x.store(s, &x.changes[i])
 	}
 	for i, root := range s.indexes {
-		s.indexes[i] = root.commit(s.epoch, x.changes)
+		s.indexes[i] = root.commit(s.floor, x.changes)
 	}
 	clear(x.changes)
 	x.changes = x.changes[:0]

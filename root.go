@@ -101,7 +101,7 @@ func (r *root[K, T]) commit(e epoch, changes []change[T]) indexRoot[T] {
 	if len(ix.moves) == 0 {
 		return r
 	}
-	if r.owner != e {
+	if r.owner < e {
 		r = &root[K, T]{of: ix, owner: e, files: r.files}
 	}
 	for i := range ix.moves {

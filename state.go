@@ -15,7 +15,8 @@ type state[T Object] struct {
 	// and never taken back.
 	seen atomic.Bool
 
-	epoch   epoch  // its writer's
+	epoch   epoch  // in which it was made
+	floor   epoch  // no state that was seen has nodes of this epoch or a later one
 	version string // the server's resource version; empty if nothing told
 	listed  bool   // a whole list has been applied
 	layout  int    // changes when objects get other slots
@@ -39,7 +40,7 @@ type chunk[T Object] struct {
 // next returns a state to be written in epoch e, which begins as a copy of s.
 func (s *state[T]) next(e epoch) *state[T] {
 	return &state[T]{
-		epoch: e, version: s.version, listed: s.listed, layout: s.layout,
+		epoch: e, floor: e, version: s.version, listed: s.listed, layout: s.layout,
 		n: s.n, keys: s.keys, slots: s.slots, indexes: slices.Clone(s.indexes),
 	}
 }
@@ -128,9 +129,9 @@ func (s *state[T]) vacate(slot uint32) {
 func (s *state[T]) edit(slot uint32) *chunk[T] {
 	i := int(slot / chunkSize)
 	c := s.slots.at(i)
-	if c.owner != s.epoch {
-		c = &chunk[T]{owner: s.epoch, live: c.live, cells: c.cells, values: c.values}
-		*s.slots.place(s.epoch, i) = c
+	if c.owner < s.floor {
+		c = &chunk[T]{owner: s.floor, live: c.live, cells: c.cells, values: c.values}
+		*s.slots.place(s.floor, i) = c
 	}
 	return c
 }
@@ -138,7 +139,7 @@ func (s *state[T]) edit(slot uint32) *chunk[T] {
 // grow adds a chunk, and returns the slots of it, highest first, after those of
 // free.
 func (s *state[T]) grow(free []uint32) []uint32 {
-	s.slots.push(s.epoch, &chunk[T]{owner: s.epoch})
+	s.slots.push(s.floor, &chunk[T]{owner: s.floor})
 	for i := range uint32(chunkSize) {
 		free = append(free, uint32(s.slots.n)*chunkSize-1-i)
 	}
@@ -175,7 +176,10 @@ func (s *state[T]) rekey(more int) {
 
 // sparse says that so few slots are in use that it is time for compact. The
 // deletions that led here pay for it.
-func (s *state[T]) sparse() bool { return s.slots.n > 8+2*s.n/chunkSize }
+func (s *state[T]) sparse() bool { return s.slots.n > 8+4*s.n/chunkSize }
+
+// roomy says that so few cells are in use that it is time for rekey.
+func (s *state[T]) roomy() bool { return len(s.keys.cells) > 512+4*s.n }
 
 // compact gives the objects new slots, in the same order and without gaps. s is
 // being written, and its memory becomes that of a store which never held more.
@@ -189,14 +193,14 @@ func (s *state[T]) compact() {
 		for live := c.live; live != 0; live &= live - 1 {
 			bit, next := bits.TrailingZeros32(live), uint32(s.n)
 			if next%chunkSize == 0 {
-				s.slots.push(s.epoch, &chunk[T]{owner: s.epoch})
+				s.slots.push(s.floor, &chunk[T]{owner: s.floor})
 			}
 			s.enter(next, s.keys.copy(&keys.cells[c.cells[bit]-1], next), c.values[bit])
 			moved[i*chunkSize+bit] = next + 1
 		}
 	}
 	for i, root := range s.indexes {
-		s.indexes[i] = root.move(s.epoch, moved)
+		s.indexes[i] = root.move(s.floor, moved)
 	}
 }
 

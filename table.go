@@ -118,7 +118,7 @@ func (t *table[K, V]) split(e epoch) {
 // edit returns page i, to be written in epoch e.
 func (t *table[K, V]) edit(e epoch, i int) *page[K, V] {
 	p := t.pages.at(i)
-	if p.owner != e {
+	if p.owner < e {
 		p = &page[K, V]{owner: e, cells: slices.Clone(p.cells)}
 		*t.pages.place(e, i) = p
 	}
