@@ -10,7 +10,7 @@ const (
 	// grows by a page. It shrinks at half of it.
 	pageFill = 8
 	// pageSlack is how many cells a page is given room for beyond its need.
-	pageSlack = 3
+	pageSlack = 5
 )
 
 // A table is a persistent hash map. The zero table is empty. The caller brings
