@@ -110,7 +110,7 @@ func (p *posting) list() []uint32 {
 
 // moved returns a posting of epoch e in which each slot i is moved[i]-1 instead,
 // in the same order; and whether it holds any. A slot for which moved is 0 goes.
-func (p *posting) moved(e epoch, moved []uint32) (to posting, any bool) {
+func (p *posting) moved(e epoch, moved []uint32) (to posting, some bool) {
 	slots := p.list()
 	for i, slot := range slots {
 		slots[i] = moved[slot]

@@ -144,7 +144,7 @@ func (r *root[K, T]) move(e epoch, moved []uint32) indexRoot[T] {
 	to := &root[K, T]{of: r.of, owner: e, files: r.files}
 	var gone []cell[K, posting]
 	r.files.each(func(c *cell[K, posting]) bool {
-		if p, any := c.value.moved(e, moved); any {
+		if p, some := c.value.moved(e, moved); some {
 			at, _ := to.files.put(e, c.hash, c.key)
 			*at = p
 		} else {
