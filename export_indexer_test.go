@@ -60,12 +60,18 @@ func Validate[T Object](x *Indexer[T]) error {
 		return errors.New("the writer's buffers are in use between batches")
 	}
 	if s.sparse() {
-		return fmt.Errorf("%d chunks for %d objects", s.slots.n, s.len())
+		return fmt.Errorf("%d chunks and %d cells for %d objects", s.slots.n, len(s.keys.cells), s.n)
 	}
 	free, vacant := slices.Sorted(slices.Values(x.free)), s.vacant()
 	slices.Sort(vacant)
 	if !slices.Equal(free, vacant) {
 		return fmt.Errorf("free slots = %v, want %v", free, vacant)
+	}
+	for i := range s.keys.cells {
+		c := &s.keys.cells[i]
+		if mark := c.mark.Load(); mark != 0 && uint32(mark>>32) != hashKey(x.seed, c.full()) {
+			return fmt.Errorf("cell %d has mark %x, and key %q", i, mark, c.full())
+		}
 	}
 	return validateState(s)
 }
@@ -79,7 +85,7 @@ func ValidateReader[T Object](r Reader[T]) error {
 }
 
 func validateState[T Object](s *state[T]) error {
-	if err := validateTable(&s.keys, s.epoch); err != nil {
+	if err := validateKeys(s); err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
 	if err := validateVec(&s.slots, s.epoch); err != nil {
@@ -99,16 +105,10 @@ func validateState[T Object](s *state[T]) error {
 			}
 		}
 	}
-	if live != s.len() {
-		return fmt.Errorf("%d slots are live, for %d keys", live, s.len())
+	if live != s.n {
+		return fmt.Errorf("%d slots are live, for %d keys", live, s.n)
 	}
 	var err error
-	s.keys.each(func(c *cell[Key, uint32]) bool {
-		if obj, ok := s.object(c.value); !ok || KeyOf(obj) != c.key {
-			err = fmt.Errorf("slot %d of key %q: live = %v, holds %v", c.value, c.key, ok, obj)
-		}
-		return err == nil
-	})
 	names := map[string]bool{}
 	for _, r := range s.indexes {
 		if err == nil {
@@ -139,12 +139,11 @@ func (r *root[K, T]) validate(s *state[T]) (err error) {
 		if err = validatePosting(&c.value, s.epoch); err != nil {
 			return false
 		}
-		c.value.each(func(slot uint32) bool {
+		for _, slot := range c.value.list() {
 			if !want[slot][c.key] {
 				err = fmt.Errorf("slot %d is filed under %v, not under %v", slot, c.key, want[slot])
 			}
-			return err == nil
-		})
+		}
 		return err == nil
 	})
 	for _, keys := range want {
@@ -159,19 +158,21 @@ func (r *root[K, T]) validate(s *state[T]) (err error) {
 // wanted returns the keys of the object in each slot.
 func (r *root[K, T]) wanted(s *state[T]) map[uint32]map[K]bool {
 	want := map[uint32]map[K]bool{}
-	s.keys.each(func(c *cell[Key, uint32]) bool {
+	for slot := range uint32(s.slots.n * chunkSize) {
+		obj, ok := objectIn(s, slot)
+		if !ok {
+			continue
+		}
 		var found collector[K, T]
 		found.file = found.add
-		obj, _ := s.object(c.value)
 		keys := map[K]bool{}
 		if found.collect(r.of.keys, obj) == nil {
 			for _, k := range found.keys {
 				keys[k] = true
 			}
 		}
-		want[c.value] = keys
-		return true
-	})
+		want[slot] = keys
+	}
 	return want
 }
 
@@ -231,20 +232,78 @@ func validatePosting(p *posting, e epoch) error {
 		return nil
 	}
 	n := len(s.few)
-	if err := validateTable(&s.groups, e); err != nil {
-		return err
+	for i, g := range s.groups {
+		if g == nil {
+			continue
+		}
+		if err := validateGroup(g, e); err != nil {
+			return fmt.Errorf("group %d: %w", i, err)
+		}
+		n += g.n
 	}
-	zero := false
-	s.groups.each(func(c *cell[uint32, uint64]) bool {
-		n += bits.OnesCount64(c.value)
-		zero = zero || c.value == 0
+	switch {
+	case n != s.n, n < 2, s.owner > e, !slices.IsSorted(s.few):
+		return fmt.Errorf("n = %d, want %d, epoch %d of %d, %v", s.n, n, s.owner, e, s.few)
+	case s.few != nil && (s.n > fewSlots || s.groups != nil), s.few == nil && s.n <= fewSlots/2:
+		return fmt.Errorf("%d slots, %d of them in a list, %d groups", s.n, len(s.few), len(s.groups))
+	case cap(s.few) > 2*len(s.few)+16:
+		return fmt.Errorf("%d slots in room for %d", len(s.few), cap(s.few))
+	}
+	return nil
+}
+
+func validateGroup(g *group, e epoch) error {
+	n := len(g.few)
+	if g.words != nil {
+		for _, word := range g.words {
+			n += bits.OnesCount32(word)
+		}
+	}
+	switch {
+	case n != g.n, n == 0, g.owner > e, !slices.IsSorted(g.few):
+		return fmt.Errorf("n = %d, want %d, epoch %d of %d, %v", g.n, n, g.owner, e, g.few)
+	case g.words == nil && n > fewOffsets, g.words != nil && (n <= fewOffsets/2 || g.few != nil):
+		return fmt.Errorf("%d slots, %d of them in a list", n, len(g.few))
+	}
+	return nil
+}
+
+// objectIn returns what is in slot.
+func objectIn[T Object](s *state[T], slot uint32) (obj T, ok bool) {
+	s.slots.at(int(slot/chunkSize)).each(1<<(slot%chunkSize), func(o T) bool {
+		obj, ok = o, true
 		return true
 	})
-	switch {
-	case n != s.n, n < 2, zero, s.owner > e:
-		return fmt.Errorf("n = %d, want %d, an empty word: %v, epoch %d of %d", s.n, n, zero, s.owner, e)
-	case s.few != nil && (s.n > fewSlots || s.groups.n > 0), s.few == nil && s.n <= fewSlots/2:
-		return fmt.Errorf("%d slots, %d of them in a list", s.n, len(s.few))
+	return obj, ok
+}
+
+// validateKeys checks that each live slot can be found.
+func validateKeys[T Object](s *state[T]) error {
+	used := 0
+	for i := range s.keys.cells {
+		if s.keys.cells[i].mark.Load() != 0 {
+			used++
+		}
+	}
+	if used != s.keys.used || !s.keys.takes(0) {
+		return fmt.Errorf("%d cells, want %d, of %d", used, s.keys.used, len(s.keys.cells))
+	}
+	for slot := range uint32(s.slots.n * chunkSize) {
+		obj, live := objectIn(s, slot)
+		cell := s.cellOf(slot)
+		if !live && cell != 0 {
+			return fmt.Errorf("slot %d is not live, and has cell %d", slot, cell)
+		}
+		if !live {
+			continue
+		}
+		c := &s.keys.cells[cell-1]
+		if k := c.full(); k != KeyOf(obj) {
+			return fmt.Errorf("slot %d has key %q, and holds %v", slot, k, obj)
+		}
+		if _, at, found := s.get(uint32(c.mark.Load()>>32), c.full()); !found || at != slot {
+			return fmt.Errorf("key %q in slot %d is found: %v, in slot %d", c.full(), slot, found, at)
+		}
 	}
 	return nil
 }
@@ -321,14 +380,12 @@ func (p *TestPosting) Add(slot uint32)       { p.p.add(p.e, slot) }
 func (p *TestPosting) Remove(slot uint32)    { p.p.remove(p.e, slot) }
 func (p *TestPosting) Only(slot uint32) bool { return p.p.only(slot) }
 func (p *TestPosting) Len() int              { return p.p.len() }
-func (p *TestPosting) List() (l []uint32) {
-	p.p.each(func(slot uint32) bool { l = append(l, slot); return true })
-	slices.Sort(l)
-	return l
-}
-func (p *TestPosting) First(n int) (l []uint32) {
-	p.p.each(func(slot uint32) bool { l = append(l, slot); return len(l) < n })
-	return l
+func (p *TestPosting) List() (l []uint32)    { return p.p.list() }
+
+// Move moves each slot as moved says.
+func (p *TestPosting) Move(moved []uint32) (any bool) {
+	p.p, any = p.p.moved(p.e, moved)
+	return any
 }
 func (p *TestPosting) Validate() error { return validatePosting(&p.p, p.e) }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/bits"
 	"slices"
 )
 
@@ -114,21 +115,24 @@ func (ix *Index[K, T]) build() error {
 		}
 	}
 	s := x.begin(false)
-	var built indexRoot[T] = &root[K, T]{of: ix, owner: s.epoch}
-	part := make([]change[T], 0, min(stride, s.len()))
+	var built indexRoot[T] = &root[K, T]{of: ix, owner: s.floor}
+	part := make([]change[T], 0, stride)
 	file := func() {
 		built.prepare(part)
-		built = built.commit(s.epoch, part)
+		built = built.commit(s.floor, part)
 		part = part[:0]
 	}
-	s.keys.each(func(c *cell[Key, uint32]) bool {
-		obj, _ := s.object(c.value)
-		part = append(part, change[T]{key: c.key, slot: c.value, new: obj, hasNew: true})
-		if len(part) == stride {
+	for i := range s.slots.n {
+		c := s.slots.at(i)
+		for live := c.live; live != 0; live &= live - 1 {
+			bit := bits.TrailingZeros32(live)
+			key := s.keys.cells[c.cells[bit]-1].full()
+			part = append(part, change[T]{key: key, slot: uint32(i*chunkSize + bit), new: c.values[bit], hasNew: true})
+		}
+		if len(part)+chunkSize > cap(part) {
 			file()
 		}
-		return true
-	})
+	}
 	file()
 	s.indexes = append(s.indexes, built)
 	x.end(s, nil)
@@ -148,15 +152,38 @@ func (ix *Index[K, T]) In(r Reader[T], k K) iter.Seq[T] {
 		if s == nil || !findable(k) {
 			return
 		}
-		if r := ix.rootIn(s); r == nil {
+		r := ix.rootIn(s)
+		if r == nil {
 			ix.search(s, k, yield)
-		} else if p := r.files.find(hashOf(ix.x.seed, k), k); p != nil {
-			p.each(func(slot uint32) bool {
-				obj, live := s.object(slot)
-				return !live || yield(obj)
-			})
+			return
+		}
+		if p := r.files.find(hashOf(ix.x.seed, k), k); p != nil {
+			for c := p.cursor(); c.next() && s.slots.at(c.chunk).each(c.mask, yield); {
+			}
 		}
 	}
+}
+
+// List returns the objects filed under k, in no order. The slice is the
+// caller's own.
+func (ix *Index[K, T]) List(k K) []T {
+	s := ix.x.look()
+	if !findable(k) {
+		return nil
+	}
+	r := ix.rootIn(s)
+	if r == nil {
+		return slices.Collect(ix.In(Reader[T]{ix.x, s}, k))
+	}
+	p := r.files.find(hashOf(ix.x.seed, k), k)
+	if p == nil {
+		return nil
+	}
+	list := make([]T, 0, p.len())
+	for c := p.cursor(); c.next(); {
+		list = s.slots.at(c.chunk).appendTo(list, c.mask)
+	}
+	return list
 }
 
 // Len returns the number of objects filed under k.

@@ -74,7 +74,7 @@ func NewIndexer[T Object](opts IndexerOptions) *Indexer[T] {
 	x := &Indexer[T]{seed: maphash.MakeSeed(), onError: opts.OnError, inPlace: maxInPlace}
 	x.Reader.x = x
 	x.byNamespace = newIndex(x, "the built-in namespace index", namespaceOf[T])
-	x.newest.Store(&state[T]{indexes: []indexRoot[T]{&root[string, T]{of: x.byNamespace}}})
+	x.newest.Store(&state[T]{keys: newKeyTable(0), indexes: []indexRoot[T]{&root[string, T]{of: x.byNamespace}}})
 	return x
 }
 
@@ -217,7 +217,7 @@ func (x *Indexer[T]) work(b Batch[T], parts iter.Seq[[]Deltas[T]], emit func(Cha
 
 	s := x.newest.Load()
 	initial := b.Replaced && !s.listed
-	if n := len(b.Deltas); parts == nil && n <= min(x.inPlace, stride) && !s.sparse() {
+	if n := len(b.Deltas); parts == nil && n <= min(x.inPlace, stride) && s.keys.takes(n) && !s.roomy() && !s.sparse() {
 		moves := x.prepare(s, b.Deltas, initial, emit)
 		s = x.begin(moves <= maxMoves)
 		x.commit(s)
@@ -228,11 +228,16 @@ func (x *Indexer[T]) work(b Batch[T], parts iter.Seq[[]Deltas[T]], emit func(Cha
 		s = x.begin(false)
 		for part := range parts {
 			x.prepare(s, part, initial, emit)
+			if !s.keys.takes(len(part)) {
+				s.rekey(len(part))
+			}
 			x.commit(s)
 		}
 		if s.sparse() {
 			s.compact()
 			x.free = s.vacant()
+		} else if s.roomy() {
+			s.rekey(0)
 		}
 	}
 	if b.Version != "" {
@@ -267,8 +272,11 @@ func (x *Indexer[T]) begin(small bool) *state[T] {
 }
 
 func (x *Indexer[T]) end(s *state[T], then func(*state[T])) {
-	if s != x.newest.Load() {
+	if last := x.newest.Load(); s != last {
 		x.mu.Lock()
+		if !last.seen.Load() { // nor will it be: its nodes are those of s alone
+			s.floor = last.floor
+		}
 		x.newest.Store(s)
 	}
 	if then != nil {

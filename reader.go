@@ -76,18 +76,17 @@ func (r Reader[T]) List() []T {
 	if s == nil {
 		return nil
 	}
-	list := make([]T, 0, s.len())
-	s.all(func(obj T) bool {
-		list = append(list, obj)
-		return true
-	})
+	list := make([]T, 0, s.n)
+	for i := range s.slots.n {
+		list = s.slots.at(i).appendTo(list, ^uint32(0))
+	}
 	return list
 }
 
 // Len returns the number of objects.
 func (r Reader[T]) Len() int {
 	if s := r.state(); s != nil {
-		return s.len()
+		return s.n
 	}
 	return 0
 }

@@ -1,7 +1,5 @@
 package informer
 
-import "strings"
-
 // A change is what a batch does to one key: hasOld and hasNew say which of old
 // and new there are, at least one of them.
 type change[T Object] struct {
@@ -33,7 +31,7 @@ func (x *Indexer[T]) commit(s *state[T]) {
 		x.store(s, &x.changes[i])
 	}
 	for i, root := range s.indexes {
-		s.indexes[i] = root.commit(s.epoch, x.changes)
+		s.indexes[i] = root.commit(s.floor, x.changes)
 	}
 	clear(x.changes)
 	x.changes = x.changes[:0]
@@ -43,27 +41,17 @@ func (x *Indexer[T]) store(s *state[T], c *change[T]) {
 	switch {
 	case !c.hasNew:
 		s.vacate(c.slot)
-		s.keys.remove(s.epoch, c.hash, c.key)
 		x.free = append(x.free, c.slot)
 	case c.hasOld:
-		s.fill(c.slot, c.new)
+		s.swap(c.slot, c.new)
 	default:
 		if len(x.free) == 0 {
 			x.free = s.grow(x.free)
 		}
 		last := len(x.free) - 1
 		c.slot, x.free = x.free[last], x.free[:last]
-		s.fill(c.slot, c.new)
-		slot, _ := s.keys.put(s.epoch, c.hash, cloneKey(c.key))
-		*slot = c.slot
+		s.enter(c.slot, s.keys.add(c.hash, c.slot, c.key), c.new)
 	}
-}
-
-// cloneKey gives the store bytes of its own. The key outlives the object that
-// it came with, and must not keep alive what that was decoded from.
-func cloneKey(k Key) Key {
-	both := strings.Join([]string{k.Namespace, k.Name}, "") // + may not copy
-	return Key{Namespace: both[:len(k.Namespace)], Name: both[len(k.Namespace):]}
 }
 
 // resolve decides what d means to s: whether anything changes there, and of

@@ -101,15 +101,15 @@ func (r *root[K, T]) commit(e epoch, changes []change[T]) indexRoot[T] {
 	if len(ix.moves) == 0 {
 		return r
 	}
-	if r.owner != e {
+	if r.owner < e {
 		r = &root[K, T]{of: ix, owner: e, files: r.files}
 	}
 	for i := range ix.moves {
 		m := &ix.moves[i]
 		if slot := changes[m.change].slot; m.out {
-			r.takeOut(m.hash, m.key, slot)
+			r.takeOut(e, m.hash, m.key, slot)
 		} else {
-			r.file(m.hash, m.key, slot)
+			r.file(e, m.hash, m.key, slot)
 		}
 	}
 	clear(ix.moves)
@@ -119,38 +119,42 @@ func (r *root[K, T]) commit(e epoch, changes []change[T]) indexRoot[T] {
 	return r
 }
 
-func (r *root[K, T]) file(hash uint32, k K, slot uint32) {
-	if p, had := r.files.put(r.owner, hash, k); had {
-		p.add(r.owner, slot)
+func (r *root[K, T]) file(e epoch, hash uint32, k K, slot uint32) {
+	if p, had := r.files.put(e, hash, k); had {
+		p.add(e, slot)
 	} else {
 		p.one = slot
 	}
 }
 
-func (r *root[K, T]) takeOut(hash uint32, k K, slot uint32) {
+func (r *root[K, T]) takeOut(e epoch, hash uint32, k K, slot uint32) {
 	p := r.files.find(hash, k)
 	if p == nil {
 		return
 	}
 	if p.only(slot) {
-		r.files.remove(r.owner, hash, k)
+		r.files.remove(e, hash, k)
 		return
 	}
-	p, _ = r.files.put(r.owner, hash, k)
-	p.remove(r.owner, slot)
+	p, _ = r.files.put(e, hash, k)
+	p.remove(e, slot)
 }
 
 func (r *root[K, T]) move(e epoch, moved []uint32) indexRoot[T] {
-	to := &root[K, T]{of: r.of, owner: e}
+	to := &root[K, T]{of: r.of, owner: e, files: r.files}
+	var gone []cell[K, posting]
 	r.files.each(func(c *cell[K, posting]) bool {
-		c.value.each(func(slot uint32) bool {
-			if moved[slot] > 0 {
-				to.file(c.hash, c.key, moved[slot]-1)
-			}
-			return true
-		})
+		if p, some := c.value.moved(e, moved); some {
+			at, _ := to.files.put(e, c.hash, c.key)
+			*at = p
+		} else {
+			gone = append(gone, *c)
+		}
 		return true
 	})
+	for _, c := range gone {
+		to.files.remove(e, c.hash, c.key)
+	}
 	return to
 }
 

@@ -10,7 +10,7 @@ const (
 	// grows by a page. It shrinks at half of it.
 	pageFill = 8
 	// pageSlack is how many cells a page is given room for beyond its need.
-	pageSlack = 3
+	pageSlack = 5
 )
 
 // A table is a persistent hash map. The zero table is empty. The caller brings
@@ -118,7 +118,7 @@ func (t *table[K, V]) split(e epoch) {
 // edit returns page i, to be written in epoch e.
 func (t *table[K, V]) edit(e epoch, i int) *page[K, V] {
 	p := t.pages.at(i)
-	if p.owner != e {
+	if p.owner < e {
 		p = &page[K, V]{owner: e, cells: slices.Clone(p.cells)}
 		*t.pages.place(e, i) = p
 	}

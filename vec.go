@@ -2,13 +2,14 @@ package informer
 
 import "slices"
 
-// An epoch names one state of the store while that is being written.
+// An epoch names a state of the store, in the order in which they are made.
 //
 // The structures of the store (vec, table, posting) are persistent: states
 // share the nodes in which they do not differ. A node carries the epoch that
-// made it. A writer of the same epoch writes it in place, every other one
-// copies it first; so a copy of the small struct at the top is a snapshot, if
-// whatever writes next has another epoch.
+// made it. A writer brings an epoch from which on nodes belong to its state
+// alone. It writes those in place, and copies every other one first, to be of
+// its epoch; so a copy of the small struct at the top is a snapshot, if whatever
+// writes next has an epoch above all nodes.
 type epoch uint64
 
 // fanout is how many blocks hang under one branch of a vec.
@@ -38,7 +39,7 @@ func (v *vec[B]) at(i int) *B { return v.root[i/fanout].kids[i%fanout] }
 func (v *vec[B]) place(e epoch, i int) **B {
 	v.ownRoot(e)
 	b := v.root[i/fanout]
-	if b.owner != e {
+	if b.owner < e {
 		b = &branch[B]{owner: e, kids: b.kids}
 		v.root[i/fanout] = b
 	}
@@ -46,7 +47,7 @@ func (v *vec[B]) place(e epoch, i int) **B {
 }
 
 func (v *vec[B]) ownRoot(e epoch) {
-	if v.owner != e {
+	if v.owner < e {
 		v.root, v.owner = slices.Clone(v.root), e
 	}
 }
