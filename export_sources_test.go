@@ -47,7 +47,7 @@ func ReadMetered(body io.Reader, l Limits) (read int, full bool, err error) {
 	m.allow(l.Size, l.Window, weight{open: l.Weight, more: l.Weight})
 	m.elements = l.Elements
 	_, err = m.json.ReadValue()
-	return int(m.given), m.full, err
+	return int(m.given), m.narrow, err
 }
 
 // Older reports whether version a comes before version b.

@@ -134,7 +134,7 @@ type restSource[E any, T interface {
 func (s *restSource[E, T]) List(ctx context.Context, opts metav1.ListOptions) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		err := s.read(ctx, opts, func(body io.Reader) error {
-			list := listDecoder[E, T]{decoder: newDecoder(ctx, body, s.form, insideList), yield: yield}
+			list := listDecoder[E, T]{decoder: newDecoder(ctx, body, s.form, inList()), yield: yield}
 			return list.run()
 		})
 		if err != nil && !errors.Is(err, errLeft) {
@@ -149,7 +149,7 @@ func (s *restSource[E, T]) Watch(ctx context.Context, opts metav1.ListOptions) i
 		opts.Watch = true
 		err := s.read(ctx, opts, func(body io.Reader) error {
 			frames := watchDecoder[E, T]{
-				decoder: newDecoder(ctx, body, s.form, insideFrame), yield: yield,
+				decoder: newDecoder(ctx, body, s.form, inFrame()), yield: yield,
 				initial: opts.SendInitialEvents != nil && *opts.SendInitialEvents,
 			}
 			return frames.run()
