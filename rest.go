@@ -124,8 +124,8 @@ func (s *restSource[E, T]) Watch(ctx context.Context, opts metav1.ListOptions) i
 		opts.Watch = true
 		err := s.read(ctx, opts, func(body io.Reader) error {
 			frames := watchDecoder[E, T]{
-				decoder: newDecoder(ctx, body, s.form, insideFrame), yield: yield,
-				initial: opts.SendInitialEvents != nil && *opts.SendInitialEvents,
+				decoder:    newDecoder(ctx, body, s.form, insideFrame),
+				watchState: watchState[T]{yield: yield, initial: opts.SendInitialEvents != nil && *opts.SendInitialEvents},
 			}
 			return frames.run()
 		})
