@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -21,6 +22,27 @@ type RESTOptions struct {
 	//
 	// Default: all namespaces, and kinds that have none.
 	Namespace string
+
+	// LeaveOut are paths of what objects are to be without, such as
+	// "metadata.managedFields", "status.images", "spec.containers.env" (of each
+	// container) and, for one key of a map,
+	// "metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']".
+	// It is passed while objects are decoded: nothing of it is held, or looked at
+	// for faults. What an object says of itself cannot be left out: its kind,
+	// apiVersion, name, namespace, uid and resourceVersion. A path that E does
+	// not have is an error from the constructor that the source is given to.
+	//
+	// Default: objects are complete.
+	LeaveOut []string
+
+	// ShareStrings makes equal strings of different objects, and of one, share
+	// their memory, as the names and values of labels do, and the names of nodes
+	// and images. For this, the source remembers some thousands of short strings
+	// that have come more than once, and none that came once. It takes no part in
+	// what objects are equal to.
+	//
+	// Default: each object has its own.
+	ShareStrings bool
 }
 
 // FromREST returns a source that decodes the answers of an API server itself,
@@ -54,21 +76,23 @@ type RESTOptions struct {
 //
 // The client's own retries are off, and its rate limiter does not hold up
 // watches: who ranges over a sequence decides when to try again. A nil client,
-// as a fake clientset's RESTClient() is, an incomplete resource, and a
-// namespace that cannot be in a path are errors from the constructor that the
-// source is given to.
+// as a fake clientset's RESTClient() is, an incomplete resource, a namespace
+// that cannot be in a path, and a path to leave out that E does not have are
+// errors from the constructor that the source is given to.
 func FromREST[E any, T interface {
 	*E
 	Object
 }](client rest.Interface, resource schema.GroupVersionResource, opts RESTOptions) ListerWatcher[T] {
 	url, err := resourcePath(resource, opts.Namespace)
+	out, errPaths := newLeftOut(opts.LeaveOut, reflect.TypeFor[E]())
+	err = errors.Join(err, errPaths)
 	if isNil(client) {
 		err = errors.Join(fmt.Errorf("client is nil (%T)", client), err)
 	}
 	if err != nil {
 		return brokenSource[T]{fmt.Errorf("informer: REST source of %s: %w", typeName[T](), err)}
 	}
-	return &restSource[E, T]{client: withShortErrors(client), path: url, form: formOf[E]()}
+	return &restSource[E, T]{client: withShortErrors(client), path: url, form: formOf[E](), out: out}
 }
 
 // resourcePath returns the path of the collection.
@@ -103,6 +127,7 @@ type restSource[E any, T interface {
 	client rest.Interface
 	path   string
 	form   form
+	out    *leftOut // of objects
 }
 
 // List yields a page.
