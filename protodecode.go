@@ -42,16 +42,23 @@ type protoMessage interface {
 }
 
 // decodesProto reports whether a *E decodes itself from protobuf as the types of
-// Kubernetes do.
-//
-// That it has the methods does not say so: a user's type may have them from a
-// part of it, such as an embedded ObjectMeta. So each field has to say where it
-// is in protobuf, too, and a name has to be found where objects have it.
+// Kubernetes do: a name is found where objects have it.
 func decodesProto[E any, T interface {
 	*E
 	Object
 }]() bool {
-	t := reflect.TypeFor[E]()
+	if !looksLikeProto(reflect.TypeFor[E]()) {
+		return false
+	}
+	obj := T(new(E))
+	err := unmarshalProto(obj, []byte("\x0a\x03\x0a\x01x"))
+	return err == nil && obj.GetName() == "x"
+}
+
+// looksLikeProto reports whether a *t has the methods of generated code, and each
+// field of t says where it is in protobuf. A user's type may have the methods
+// from a part of it, such as an embedded Pod or ObjectMeta.
+func looksLikeProto(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct || !reflect.PointerTo(t).Implements(reflect.TypeFor[protoMessage]()) {
 		return false
 	}
@@ -62,9 +69,7 @@ func decodesProto[E any, T interface {
 			return false
 		}
 	}
-	obj := T(new(E))
-	err := unmarshalProto(obj, []byte("\x0a\x03\x0a\x01x"))
-	return err == nil && obj.GetName() == "x"
+	return true
 }
 
 // unmarshalProto decodes raw into obj, the type of which is known to do that.

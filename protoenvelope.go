@@ -3,7 +3,6 @@ package informer
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 
@@ -140,9 +139,5 @@ func (f *frame) objectPart(_ int32, part []byte) error {
 // openFrame returns what is in a frame. If b is only the beginning of one, it
 // returns that with an error.
 func openFrame(b []byte) (f frame, err error) {
-	e, err := openEnvelope(b)
-	if kind := string(e.kind); kind != "WatchEvent" && kind != "" {
-		return f, fmt.Errorf("a frame of kind %.64q", kind)
-	}
-	return f, errors.Join(err, eachPart(e.message, f.part, frameType, frameObject))
+	return f, eachPart(b, f.part, frameType, frameObject)
 }

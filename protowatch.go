@@ -9,8 +9,8 @@ import (
 )
 
 // protoWatch yields the frames of a watch as they are decoded. A frame is four
-// bytes of length, and an envelope with the type of event and a second envelope,
-// that of the object.
+// bytes of length, and a message with the type of event and the object in its
+// envelope.
 type protoWatch[E any, T interface {
 	*E
 	Object
