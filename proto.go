@@ -92,14 +92,12 @@ func endOf(begun []byte, err error) error {
 
 // makeRoom makes room for at least one more of n bytes that are wanted.
 func (p *protoReader) makeRoom(n int) {
-	switch {
-	case p.at+n <= len(p.buf):
-	case n > len(p.buf):
-		p.resize(max(protoBuffer, min(n, 2*len(p.buf))))
-	default:
+	if p.at+n > len(p.buf) && p.at > 0 {
 		p.passed += int64(p.at)
-		p.end = copy(p.buf, p.unread())
-		p.at = 0
+		p.at, p.end = 0, copy(p.buf, p.unread())
+	}
+	if p.end == len(p.buf) {
+		p.resize(max(protoBuffer, min(n, 2*len(p.buf))))
 	}
 }
 

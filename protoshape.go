@@ -87,7 +87,7 @@ func protoPartOf(t reflect.Type, repeated bool, seen map[reflect.Type]protoShape
 func (s protoShape) weigh(raw []byte) error {
 	left := int64(maxElements)
 	err := s.weighInside(raw, &left, 0)
-	if errors.Is(err, errTooLarge) || errors.Is(err, errTooDeep) {
+	if errors.Is(err, errLargeProto) || errors.Is(err, errTooDeep) {
 		return err
 	}
 	return nil // if it is no such message, Unmarshal says that better
@@ -109,7 +109,7 @@ func (s protoShape) weighInside(raw []byte, left *int64, depth int) error {
 		before = field
 		if wire != wireBytes {
 			if *left < 0 {
-				return errTooLarge
+				return errLargeProto
 			}
 			return p.pass(wire, int64(len(raw)))
 		}
@@ -121,7 +121,7 @@ func (s protoShape) weighInside(raw []byte, left *int64, depth int) error {
 			*left -= part.weight.more * n
 		}
 		if *left < 0 {
-			return errTooLarge
+			return errLargeProto
 		}
 		content, err := p.next(int(n))
 		if err != nil || part.inside == nil {
