@@ -32,8 +32,8 @@ func inFrame() setting { return setting{`{"object"`, `{"object":null`} }
 // decoder reads one response body, value by value. No more of the body is in
 // memory than a buffer that is used again.
 type decoder struct {
-	ctx  context.Context // of the request, which ends with the decoder
-	form form
+	ctx    context.Context // of the request, which ends with the decoder
+	form   form
 	around setting // of an object
 
 	body *meter
@@ -182,9 +182,14 @@ func (d *decoder) must(out any) error {
 	return errors.Join(withoutContent(bad, nil), err)
 }
 
-// explain says what was being decoded when err came about, unless err is not
-// about decoding at all.
+// explain says what was being decoded when err came about.
 func (d *decoder) explain(op string, err error) error {
+	return explain(op, d.form.name, withoutNames(err, d.base))
+}
+
+// explain says that a list or watch, which is op, of type was being decoded when
+// err came about, unless err is not about decoding at all.
+func explain(op, typ string, err error) error {
 	var api apierrors.APIStatus
 	var wrong *WrongTypeError
 	if errors.Is(err, errLeft) || errors.As(err, &api) || errors.As(err, &wrong) {
@@ -194,8 +199,8 @@ func (d *decoder) explain(op string, err error) error {
 		err = errAround
 	}
 	// It may be one of the transport's, met while the body was read.
-	err = withoutSecrets(withoutNames(unexpectedEOF(err), d.base))
-	return fmt.Errorf("informer: decode %s of %s: %w", op, d.form.name, err)
+	err = withoutSecrets(unexpectedEOF(err))
+	return fmt.Errorf("informer: decode %s of %s: %w", op, typ, err)
 }
 
 // statusError returns the error that a server means by status.
@@ -233,7 +238,7 @@ func object[E any, T interface {
 	case d.body.kept && !d.body.over:
 		ev, bad, err = objectAgain[E, T](d, t, bad)
 	default:
-		if about, ok := d.about(); ok {
+		if about, ok := d.saidBy(); ok {
 			ev = partialEvent[T](t, about)
 		} else {
 			ev = EventOf(t, obj)
@@ -269,19 +274,19 @@ func objectAgain[E any, T interface {
 		if bad = err; d.body.narrow {
 			bad = first
 		}
-		about, _ := d.about()
+		about, _ := d.saidBy()
 		return partialEvent[T](t, about), bad, d.skip(before)
 	}
 	if bad != nil && d.form.opaque { // nobody else knows its key
-		about, _ := d.about()
+		about, _ := d.saidBy()
 		return partialEvent[T](t, about), bad, nil
 	}
 	return EventOf(t, obj), bad, err // what it has will do
 }
 
-// about returns what the beginning of a bad object says of it, if that is still
+// saidBy returns what the beginning of a bad object says of it, if that is still
 // known.
-func (d *decoder) about() (partialObject, bool) {
+func (d *decoder) saidBy() (partialObject, bool) {
 	raw := d.json.UnreadBuffer()
 	if d.body.kept {
 		raw = d.body.buf[d.body.start:d.body.next]
@@ -317,7 +322,7 @@ func (d *decoder) raw() (raw jsontext.Value, about partialObject, bad, err error
 	raw, err = d.json.ReadValue()
 	if err != nil {
 		if bad = d.excess(); bad != nil {
-			about, _ = d.about()
+			about, _ = d.saidBy()
 			err = d.skip(before)
 		}
 	}
@@ -347,12 +352,16 @@ type listDecoder[E any, T interface {
 	Object
 }] struct {
 	decoder
+	listHead
 	yield func(Event[T], error) bool
+}
 
+// A listHead is what a list has beside its items.
+type listHead struct {
 	about  metav1.TypeMeta
 	meta   metav1.ListMeta
 	status metav1.Status // what the body has of one, if it is one
-	items  bool          // there was a member "items"
+	items  bool          // there were items, be it none
 }
 
 // run reads the body to its end.
@@ -371,16 +380,13 @@ func (l *listDecoder[E, T]) run() error {
 		}
 	}
 	if err == nil {
-		err = l.check()
+		err = l.check(&l.form)
 	}
 	if err != nil {
 		return l.explain("list", err)
 	}
-	if !l.items && !strings.HasSuffix(l.about.Kind, "List") {
-		return fmt.Errorf("informer: list of %s: the server sent no list, but kind %.64q", l.form.name, l.about.Kind)
-	}
-	if l.meta.ResourceVersion == "" {
-		return errNoVersion
+	if err := l.complete(&l.form); err != nil {
+		return err
 	}
 	l.yield(Event[T]{Type: EventEnd, Version: l.meta.ResourceVersion, Continue: l.meta.Continue}, nil)
 	return nil
@@ -424,12 +430,23 @@ func (l *listDecoder[E, T]) member(name string) error {
 
 // check returns an error if the body is known to be something else than a list
 // of E.
-func (l *listDecoder[E, T]) check() error {
+func (l *listHead) check(form *form) error {
 	if l.about.Kind == "Status" {
 		return statusError(l.status)
 	}
-	if want := l.form.kind; want != "" && l.about.Kind != "" && l.about.Kind != want+"List" {
-		return &WrongTypeError{Want: l.form.name, Got: kindText(l.about.APIVersion, l.about.Kind)}
+	if want := form.kind; want != "" && l.about.Kind != "" && l.about.Kind != want+"List" {
+		return &WrongTypeError{Want: form.name, Got: kindText(l.about.APIVersion, l.about.Kind)}
+	}
+	return nil
+}
+
+// complete returns an error if what was read is no list that can be used.
+func (l *listHead) complete(form *form) error {
+	if !l.items && !strings.HasSuffix(l.about.Kind, "List") {
+		return fmt.Errorf("informer: list of %s: the server sent no list, but kind %.64q", form.name, l.about.Kind)
+	}
+	if l.meta.ResourceVersion == "" {
+		return errNoVersion
 	}
 	return nil
 }
@@ -439,7 +456,7 @@ func (l *listDecoder[E, T]) each() error {
 	if l.json.PeekKind() == 'n' {
 		return l.json.SkipValue()
 	}
-	if err := l.check(); err != nil {
+	if err := l.check(&l.form); err != nil {
 		return err
 	}
 	if err := l.open('['); err != nil {
@@ -460,12 +477,7 @@ func (l *listDecoder[E, T]) each() error {
 		if bad == nil && l.form.untyped {
 			bad = l.inherit(ev.Object)
 		}
-		if bad == nil {
-			ev, bad = eventFrom(EventAdded, ev.Object)
-		} else {
-			ev, bad = badEvent(ev, bad)
-		}
-		if !l.yield(ev, bad) {
+		if !l.yield(judged(EventAdded, ev, bad)) {
 			return errLeft
 		}
 	}
@@ -500,29 +512,28 @@ type watchDecoder[E any, T interface {
 	Object
 }] struct {
 	decoder
+	watchState[T]
+}
+
+// A watchState is what a watch is at.
+type watchState[T Object] struct {
 	yield   func(Event[T], error) bool
 	initial bool // the bookmark that ends the initial state is awaited
 	right   bool // there was an object of the right kind
 }
 
-// run reads the body until it ends between two frames.
-func (w *watchDecoder[E, T]) run() error {
+// frames yields what next returns of one frame after the other, until that is
+// io.EOF. The first error of a frame concerns one object, the second the watch.
+func (w *watchState[T]) frames(ctx context.Context, next func() (ev Event[T], bad, err error)) error {
 	for {
-		w.body.allowAround()
-		err := w.open('{')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		var ev Event[T]
-		var bad error
-		if err == nil {
-			ev, bad, err = w.frame()
-		}
+		ev, bad, err := next()
 		switch {
+		case errors.Is(err, io.EOF):
+			return nil
 		case err != nil:
-			return w.explain("watch", err)
-		case w.ctx.Err() != nil:
-			return w.ctx.Err()
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
 		case ev.Type == 0:
 			continue
 		}
@@ -531,6 +542,22 @@ func (w *watchDecoder[E, T]) run() error {
 		}
 		w.initial = w.initial && ev.Type != EventEnd
 	}
+}
+
+// run reads the body until it ends between two frames.
+func (w *watchDecoder[E, T]) run() error {
+	err := w.frames(w.ctx, func() (ev Event[T], bad, err error) {
+		w.body.allowAround()
+		if err = w.open('{'); err == nil {
+			ev, bad, err = w.frame()
+			err = unexpectedEOF(err)
+		}
+		return ev, bad, err
+	})
+	if err != nil {
+		return w.explain("watch", err)
+	}
+	return nil
 }
 
 // frame reads the rest of a frame: its type, and its object. The first error
@@ -579,13 +606,10 @@ func (w *watchDecoder[E, T]) early() (ev Event[T], raw jsontext.Value, bad, err 
 
 // object reads the object of a frame of the given type.
 func (w *watchDecoder[E, T]) object(d *decoder, kind string) (ev Event[T], bad, err error) {
+	if t := changeOf(kind); t != 0 {
+		return w.changed(d, t)
+	}
 	switch kind {
-	case "ADDED":
-		return w.changed(d, EventAdded)
-	case "MODIFIED":
-		return w.changed(d, EventModified)
-	case "DELETED":
-		return w.changed(d, EventDeleted)
 	case "BOOKMARK":
 		d.body.allowAround()
 		var about metav1.PartialObjectMetadata
@@ -605,6 +629,19 @@ func (w *watchDecoder[E, T]) object(d *decoder, kind string) (ev Event[T], bad, 
 	return ev, nil, fmt.Errorf("unknown event type %s", eventWord(kind))
 }
 
+// changeOf returns the type of an event about an object, by its name.
+func changeOf(kind string) EventType {
+	switch kind {
+	case "ADDED":
+		return EventAdded
+	case "MODIFIED":
+		return EventModified
+	case "DELETED":
+		return EventDeleted
+	}
+	return 0
+}
+
 // changed reads an object of the collection.
 func (w *watchDecoder[E, T]) changed(d *decoder, t EventType) (Event[T], error, error) {
 	ev, bad, err := object[E, T](d, t)
@@ -613,30 +650,55 @@ func (w *watchDecoder[E, T]) changed(d *decoder, t EventType) (Event[T], error, 
 	}
 	if about, err := meta.TypeAccessor(ev.Object); err == nil && ev.Object != nil {
 		kind := about.GetKind()
-		switch want := w.form.kind; {
-		case w.form.untyped && kind == "" && bad == nil:
+		wrong, err := w.wrongKind(&w.form, about.GetAPIVersion(), kind)
+		if err != nil {
+			return ev, nil, err
+		}
+		if wrong != nil {
+			bad = wrong
+		} else if w.form.untyped && kind == "" && bad == nil {
 			bad = errNoKind
-		case want == "" || kind == "" || kind == want:
-		case !w.right:
-			return ev, nil, &WrongTypeError{Want: w.form.name, Got: kindText(about.GetAPIVersion(), kind)}
-		default:
-			bad = fmt.Errorf("the object is a %.64s, not a %s", kind, want)
 		}
 		if !w.form.untyped { // as client-go has it
 			about.SetKind("")
 			about.SetAPIVersion("")
 		}
 	}
-	w.right = true
-	if bad == nil {
-		ev, bad = eventFrom(t, ev.Object)
-	} else {
-		ev, bad = badEvent(ev, bad)
+	ev, bad = w.change(t, ev, bad)
+	return ev, bad, nil
+}
+
+// wrongKind returns what is wrong with an object that says it is of that kind:
+// the object is bad, or the watch is, if no object was right yet.
+func (w *watchState[T]) wrongKind(form *form, apiVersion, kind string) (bad, err error) {
+	switch want := form.kind; {
+	case want == "" || kind == "" || kind == want:
+		return nil, nil
+	case !w.right:
+		return nil, &WrongTypeError{Want: form.name, Got: kindText(apiVersion, kind)}
+	default:
+		return fmt.Errorf("the object is a %.64s, not a %s", kind, want), nil
 	}
+}
+
+// change returns what is to be yielded for an event of type t, the object of
+// which is bad if there is an error.
+func (w *watchState[T]) change(t EventType, ev Event[T], bad error) (Event[T], error) {
+	w.right = true
+	ev, bad = judged(t, ev, bad)
 	if t == EventDeleted && bad != nil {
 		ev, bad = deletedAnyway(ev, bad)
 	}
-	return ev, bad, nil
+	return ev, bad
+}
+
+// judged returns the event of type t about the object of ev, which is bad if
+// there is an error.
+func judged[T Object](t EventType, ev Event[T], bad error) (Event[T], error) {
+	if bad != nil {
+		return badEvent(ev, bad)
+	}
+	return eventFrom(t, ev.Object)
 }
 
 // deletedAnyway returns the deletion of a bad object if its key is known, which

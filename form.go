@@ -59,17 +59,6 @@ func formOf[E any]() form {
 	return f
 }
 
-// accept returns the media types to ask for.
-func (f form) accept(watch bool) string {
-	switch {
-	case f.partial && watch:
-		return "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-	case f.partial:
-		return "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-	}
-	return "application/json"
-}
-
 // decodeOptions returns what makes the decoder agree with the one of
 // Kubernetes: encoding/json as it always was, but for letter case. It also
 // makes an error inside a value leave the decoder behind that value, with the

@@ -51,19 +51,21 @@ var (
 //
 // The copy is made by reflection because it takes the unexported fields too, by
 // which the request is to be as it would have been.
-func withShortErrors(client rest.Interface) rest.Interface {
+//
+// Its transport also tells [withContentType] what an answer is.
+func withShortErrors(client rest.Interface) (twin rest.Interface, ok bool) {
 	known, ok := client.(*rest.RESTClient)
 	if !ok {
-		return client
+		return client, false
 	}
-	twin := new(rest.RESTClient)
-	reflect.ValueOf(twin).Elem().Set(reflect.ValueOf(known).Elem())
-	twin.Client = new(http.Client)
+	copied := new(rest.RESTClient)
+	reflect.ValueOf(copied).Elem().Set(reflect.ValueOf(known).Elem())
+	copied.Client = new(http.Client)
 	if known.Client != nil {
-		*twin.Client = *known.Client
+		*copied.Client = *known.Client
 	}
-	twin.Client.Transport = shortErrors{orElse(twin.Client.Transport, http.DefaultTransport)}
-	return twin
+	copied.Client.Transport = shortErrors{orElse(copied.Client.Transport, http.DefaultTransport)}
+	return copied, true
 }
 
 // shortErrors is a transport that ends the body of an answer which is an error.
@@ -72,8 +74,14 @@ type shortErrors struct{ next http.RoundTripper }
 // RoundTrip makes a request.
 func (t shortErrors) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := t.next.RoundTrip(request)
+	if err == nil {
+		noteContentType(request, answer)
+	}
 	if err == nil && answer.Body != nil && (answer.StatusCode < 200 || answer.StatusCode > 299) {
 		answer.Body = shortBody{io.LimitReader(answer.Body, maxError), answer.Body}
+		if err := statusAsJSON(answer); err != nil {
+			return nil, err
+		}
 	}
 	return answer, err
 }

@@ -352,17 +352,31 @@ func TestRESTRequest(t *testing.T) {
 	sourceEvents(informer.FromREST[corev1.Pod](client, podsGVR(), informer.RESTOptions{Namespace: "ns"}).Watch(t.Context(), opts))
 	want := "/api/v1/namespaces/ns/pods?allowWatchBookmarks=true&labelSelector=a%3Db%2Cc&limit=3&resourceVersion=5&" +
 		"resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=30&watch=true"
-	if got.URL.RequestURI() != want || got.Header.Get("Accept") != "application/json" {
+	if got.URL.RequestURI() != want || got.Header.Get("Accept") != "application/vnd.kubernetes.protobuf,application/json" {
 		t.Errorf("watch: %s, Accept %s; want %s", got.URL.RequestURI(), got.Header.Get("Accept"), want)
+	}
+	for name, source := range map[string]func(){
+		"unstructured":       func() { restRequest[unstructured.Unstructured](t, client) },
+		"a user's own part":  func() { restRequest[decodeSlim](t, client) },
+		"with all of a Pod":  func() { restRequest[protoAround](t, client) },
+		"with tags, no code": func() { restRequest[protoTagged](t, client) },
+		"a client of another type": func() {
+			restRequest[corev1.Pod](t, struct{ rest.Interface }{client})
+		},
+	} {
+		if source(); got.Header.Get("Accept") != "application/json" {
+			t.Errorf("%s: Accept %s", name, got.Header.Get("Accept"))
+		}
 	}
 	gvr := schema.GroupVersionResource{Group: "example.com", Version: "v2", Resource: "things"}
 	partial := informer.FromREST[metav1.PartialObjectMetadata](client, gvr, informer.RESTOptions{})
 	sourceEvents(partial.List(t.Context(), metav1.ListOptions{}))
-	if got.URL.RequestURI() != "/apis/example.com/v2/things" || !strings.HasPrefix(got.Header.Get("Accept"), "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1") {
+	if got.URL.RequestURI() != "/apis/example.com/v2/things" || got.Header.Get("Accept") != "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"+
+		"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json" {
 		t.Errorf("list: %s, Accept %s", got.URL.RequestURI(), got.Header.Get("Accept"))
 	}
 	sourceEvents(partial.Watch(t.Context(), metav1.ListOptions{}))
-	if !strings.HasPrefix(got.Header.Get("Accept"), "application/json;as=PartialObjectMetadata;g") {
+	if !strings.HasPrefix(got.Header.Get("Accept"), "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g") {
 		t.Errorf("watch: Accept %s", got.Header.Get("Accept"))
 	}
 }

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"bytes"
+	"errors"
 	"hash/maphash"
 	"sync/atomic"
 	"unicode/utf8"
@@ -34,6 +35,9 @@ type sharedStrings struct {
 	sets  [sharedSets][2]atomic.Pointer[string]
 	marks [4 * sharedSets]atomic.Uint32
 }
+
+// errNoString says that a value which is to be a string is none.
+var errNoString = errors.New("no string")
 
 func newSharedStrings() *sharedStrings { return &sharedStrings{seed: maphash.MakeSeed()} }
 
