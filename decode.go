@@ -22,12 +22,13 @@ import (
 var errLeft = errors.New("informer: loop left")
 
 // A setting is what a decoder that has read nothing has to be shown first, so
-// that it can go on in front of an object of the body, or behind it.
-type setting struct{ before, behind string }
+// that it can go on in front of an object of the body, or behind it, and the
+// member of the body that the object is in.
+type setting struct{ before, behind, member string }
 
 // The settings of objects. That of one which is alone is the zero value.
-func inList() setting  { return setting{`{"items":[`, `{"items":[null`} }
-func inFrame() setting { return setting{`{"object"`, `{"object":null`} }
+func inList() setting  { return setting{`{"items":[`, `{"items":[null`, "items"} }
+func inFrame() setting { return setting{`{"object"`, `{"object":null`, "object"} }
 
 // decoder reads one response body, value by value. No more of the body is in
 // memory than a buffer that is used again.
@@ -43,6 +44,13 @@ type decoder struct {
 
 func newDecoder(ctx context.Context, body io.Reader, form form, around setting) decoder {
 	d := decoder{ctx: ctx, form: form, around: around, body: &meter{body: body}}
+	if form.out != nil {
+		root := form.out
+		if around.member != "" {
+			root = root.inside(around.member)
+		}
+		d.body.sieve = newSieve(root, around == inFrame())
+	}
 	d.fresh()
 	d.body.allowAround()
 	return d

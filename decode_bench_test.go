@@ -196,7 +196,7 @@ func BenchmarkFromREST_Kinds(b *testing.B) {
 	all := metav1.ListOptions{}
 	for _, opts := range []informer.RESTOptions{{}, benchOptions()} {
 		name := func(kind string) string {
-			if opts.ShareStrings {
+			if opts.ShareStrings || opts.LeaveOut != nil {
 				return kind + "+options"
 			}
 			return kind

@@ -23,9 +23,11 @@ import (
 // Counting elements means to tell what is inside a string and what is not, byte
 // by byte, so this is done for large objects only.
 type meter struct {
-	body io.Reader
-	end  error             // with which the body has ended
-	json *jsontext.Decoder // which reads from the meter
+	body  io.Reader
+	end   error             // with which the body has ended
+	sieve *sieve            // through which the body comes, or nil
+	raw   []byte            // to read into what it is to sift
+	json  *jsontext.Decoder // which reads from the meter
 
 	first string // to be given before what is in buf
 	buf   []byte
@@ -134,20 +136,34 @@ func (m *meter) fill() error {
 		m.buf = m.buf[:copy(m.buf, m.buf[m.start:])]
 		m.next, m.start = m.next-m.start, 0
 	}
-	if size := cap(m.buf); size-len(m.buf) <= size/4 || m.full && size < fewBytes {
+	if size := cap(m.buf); size-len(m.buf) <= size/4 || m.full && size < mostBuffer {
 		m.buf = slices.Grow(m.buf, max(size, firstBuffer))
 	}
-	for m.end == nil {
-		room := m.buf[len(m.buf):cap(m.buf)]
-		n, err := m.body.Read(room)
-		m.buf = m.buf[:len(m.buf)+n]
-		m.read += int64(n)
-		m.full, m.end = n == len(room), err
-		if n > 0 {
+	for before := len(m.buf); m.end == nil; {
+		m.more()
+		if len(m.buf) > before {
 			return nil
 		}
 	}
 	return m.end
+}
+
+// more reads a piece of the body behind what is in buf.
+func (m *meter) more() {
+	room := m.buf[len(m.buf):cap(m.buf)]
+	if m.sieve != nil {
+		m.raw = slices.Grow(m.raw[:0], siftBuffer)
+		room = m.raw[:siftBuffer]
+	}
+	n, err := m.body.Read(room)
+	before := len(m.buf)
+	if m.sieve != nil {
+		m.buf = m.sieve.append(m.buf, room[:n])
+	} else {
+		m.buf = m.buf[:before+n]
+	}
+	m.read += int64(len(m.buf) - before)
+	m.full, m.end = n == len(room), err
 }
 
 // pass passes the rest of a value, holding none of it.

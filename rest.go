@@ -95,7 +95,7 @@ func FromREST[E any, T interface {
 	if err != nil {
 		return brokenSource[T]{fmt.Errorf("informer: REST source of %s: %w", typeName[T](), err)}
 	}
-	s := &restSource[E, T]{path: url, form: formOf[E](), out: out}
+	s := &restSource[E, T]{path: url, form: formOf[E](out, opts.ShareStrings)}
 	var known bool
 	if s.client, known = withShortErrors(client); known {
 		s.proto = protoFormOf[E, T](s.form, out)
@@ -135,7 +135,6 @@ type restSource[E any, T interface {
 	client rest.Interface
 	path   string
 	form   form
-	out    *leftOut   // of objects
 	proto  *protoForm // nil if protobuf is not to be asked for
 }
 
