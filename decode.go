@@ -595,7 +595,11 @@ func (w *watchDecoder[E, T]) frame() (ev Event[T], bad, err error) {
 	case !found:
 		err = fmt.Errorf("%s event without an object", eventWord(kind))
 	case early != nil:
-		d := newDecoder(w.ctx, bytes.NewReader(early), w.form, setting{})
+		form := w.form
+		if changeOf(kind) == 0 { // of all else, nothing is left out
+			form.out = nil
+		}
+		d := newDecoder(w.ctx, bytes.NewReader(early), form, setting{})
 		ev, bad, err = w.object(&d, kind)
 	case bad != nil && kind == "DELETED":
 		ev, bad = deletedAnyway(ev, bad)
