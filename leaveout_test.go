@@ -13,7 +13,7 @@ import (
 	"github.com/seed-99a027e8/informer"
 )
 
-// TestLeaveOutPaths: what paths there are, and that a path which leads nowhere
+// Promise 12: what paths there are, and that a path which leads nowhere
 // is an error from the constructor.
 func TestLeaveOutPaths(t *testing.T) {
 	for path, want := range map[string]string{
@@ -75,7 +75,7 @@ func leaveOutPaths() []string {
 	return []string{"metadata.managedFields", "metadata.annotations['a.b/c']", "spec.containers.env", "status"}
 }
 
-// TestLeaveOut: in lists and watches, typed and not, also of an object that comes
+// Promise 12: in lists and watches, typed and not, also of an object that comes
 // before its type, objects are without what is left out, and are else the same.
 func TestLeaveOut(t *testing.T) {
 	list := podListJSON(leaveOutPod + "," + podItem("b"))
@@ -116,7 +116,7 @@ func TestLeaveOut(t *testing.T) {
 		"End v=7 next=", "Bookmark v=9")
 }
 
-// TestLeaveOutBad: an object that is bad in another place is known by its key, and
+// Promises 7 and 12: an object that is bad in another place is known by its key, and
 // the next one is good; one with too much in what is left out is good.
 func TestLeaveOutBad(t *testing.T) {
 	bad := `{"metadata":{"managedFields":[{"manager":7}],"name":"x"},"spec":7}`

@@ -17,7 +17,7 @@ import (
 // sameMemory reports whether two strings share their bytes.
 func sameMemory(a, b string) bool { return a == b && unsafe.StringData(a) == unsafe.StringData(b) }
 
-// TestShared: a string that has come twice is the same from then on; what came
+// Promise 7: a string that has come twice is the same from then on; what came
 // once takes no place; and the places are limited.
 func TestShared(t *testing.T) {
 	s := informer.NewShared(16)
@@ -81,7 +81,7 @@ func TestSharedTogether(t *testing.T) {
 	wait.Wait()
 }
 
-// TestShareStrings: equal strings of different objects, and of different requests, share
+// Promise 7: equal strings of different objects, and of different requests, share
 // their memory if that is asked for.
 func TestShareStrings(t *testing.T) {
 	var items []string
@@ -127,6 +127,7 @@ type quotedStrings struct {
 	Inside string `json:"inside,string"`
 }
 
+// Promise 12: a string in a string is what the decoder itself makes of it.
 func TestShareQuotedStrings(t *testing.T) {
 	var out quotedStrings
 	if err := informer.DecodeStreaming[quotedStrings]([]byte(`{"inside":"\"a\"","metadata":{"name":"b"}}`), &out, true); err != nil || out.Inside != "a" || out.Name != "b" {
