@@ -34,9 +34,10 @@ type decoder struct {
 	form   form
 	around setting // of an object
 
-	body *meter
-	json *jsontext.Decoder
-	base int64 // bytes of the body before those that json has read
+	body  *meter
+	json  *jsontext.Decoder
+	base  int64             // bytes of the body before those that json has read
+	words map[string]string // by what they are in JSON
 }
 
 func newDecoder(ctx context.Context, body io.Reader, form form, around setting) decoder {
@@ -98,16 +99,33 @@ func (d *decoder) members(fn func(name string) error) error {
 		if d.json.PeekKind() == '}' {
 			break
 		}
-		name, err := d.json.ReadToken()
+		name, err := d.json.ReadValue()
 		if err != nil {
 			return unexpectedEOF(err)
 		}
-		if err := fn(name.String()); err != nil {
+		if err := fn(d.word(name)); err != nil {
 			return err
 		}
 	}
 	_, err := d.json.ReadToken()
 	return err
+}
+
+// word returns what is in a JSON string that is mostly one of few: each frame of a
+// watch has the same.
+func (d *decoder) word(raw []byte) string {
+	const most, longest = 16, 32
+	if word, ok := d.words[string(raw)]; ok {
+		return word
+	}
+	word := string(unquoted(raw))
+	if len(d.words) < most && len(raw) <= longest {
+		if d.words == nil {
+			d.words = map[string]string{}
+		}
+		d.words[string(raw)] = word
+	}
+	return word
 }
 
 // open reads the beginning of an object or array. It returns io.EOF if the body

@@ -78,7 +78,7 @@ func (w *watchDecoder[E, T]) frame() (ev Event[T], bad, err error) {
 		var err error
 		switch {
 		case name == "type":
-			err = w.must(&kind)
+			kind, err = w.eventType(kind)
 		case name == "object" && kind == "":
 			found = true
 			ev, early, bad, err = w.early()
@@ -105,6 +105,20 @@ func (w *watchDecoder[E, T]) frame() (ev Event[T], bad, err error) {
 		ev, bad = deletedAnyway(ev, bad)
 	}
 	return ev, bad, err
+}
+
+// eventType reads the type of a frame. It is the one before if it is null.
+func (w *watchDecoder[E, T]) eventType(before string) (string, error) {
+	if w.json.PeekKind() == '"' {
+		raw, err := w.json.ReadValue()
+		if err != nil {
+			return "", unexpectedEOF(err)
+		}
+		return w.word(raw), nil
+	}
+	kind := before
+	err := w.must(&kind)
+	return kind, err
 }
 
 // early reads an object whose type is not known yet.
