@@ -21,24 +21,76 @@ import (
 // dropped, and nobody is to be told.
 var errLeft = errors.New("informer: loop left")
 
+// A setting is what a decoder that has read nothing has to be shown first, so
+// that it can go on in front of an object of the body, or behind it, and the
+// member of the body that the object is in.
+type setting struct{ before, behind, member string }
+
+// The settings of objects. That of one which is alone is the zero value.
+func inList() setting  { return setting{`{"items":[`, `{"items":[null`, "items"} }
+func inFrame() setting { return setting{`{"object"`, `{"object":null`, "object"} }
+
 // decoder reads one response body, value by value. No more of the body is in
-// memory than one object's bytes, in a buffer that is used again.
+// memory than a buffer that is used again.
 type decoder struct {
-	ctx  context.Context // of the request, which ends with the decoder
-	form form
-	// outside is what a decoder has to be shown first that is to go on behind an
-	// object of the body.
-	outside string
+	ctx    context.Context // of the request, which ends with the decoder
+	form   form
+	around setting // of an object
 
 	body *meter
 	json *jsontext.Decoder
 	base int64 // bytes of the body before those that json has read
 }
 
-func newDecoder(ctx context.Context, body io.Reader, form form, outside string) decoder {
-	d := decoder{ctx: ctx, form: form, outside: outside}
-	d.attach(body, form.options)
+func newDecoder(ctx context.Context, body io.Reader, form form, around setting) decoder {
+	d := decoder{ctx: ctx, form: form, around: around, body: &meter{body: body}}
+	if form.out != nil {
+		root := form.out
+		if around.member != "" {
+			root = root.inside(around.member)
+		}
+		d.body.sieve = newSieve(root, around == inFrame())
+	}
+	d.fresh()
+	d.body.allowAround()
 	return d
+}
+
+// fresh gives d a decoder that has read nothing, and holds nothing.
+func (d *decoder) fresh() {
+	d.json = jsontext.NewDecoder(d.body, d.form.options)
+	d.body.json = d.json
+}
+
+// resume makes d go on where the body is with a decoder that has read nothing,
+// and is shown first what it has to be shown there.
+func (d *decoder) resume(first string) error {
+	d.base = d.body.ahead() - int64(len(first))
+	d.body.first, d.body.given = first, 0
+	d.json.Reset(d.body, d.form.options)
+	for d.json.InputOffset() < int64(len(first)) {
+		if _, err := d.json.ReadToken(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renew makes d go on behind a long object without the buffers that it took.
+func (d *decoder) renew() error {
+	d.body.forget()
+	d.fresh()
+	return d.resume(d.around.behind)
+}
+
+// letGo renews a watch behind a long object: the buffers would be held as long
+// as it goes on.
+func (d *decoder) letGo() error {
+	if d.around != inFrame() || d.json.InputOffset()-d.body.started <= maxAround {
+		return nil
+	}
+	d.body.back(d.json.UnreadBuffer())
+	return d.renew()
 }
 
 // members reads the rest of a JSON object that was opened, and calls fn with the
@@ -79,12 +131,26 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
+// A point is where a decoder is: so deep, and behind so many values there.
+type point struct {
+	depth int
+	index int64
+}
+
+func (d *decoder) point() point {
+	depth := d.json.StackDepth()
+	_, index := d.json.StackIndex(depth)
+	return point{depth, index}
+}
+
+// next returns the point behind one more value.
+func (p point) next() point { return point{p.depth, p.index + 1} }
+
 // value decodes the next value into out. The first error concerns that value
 // alone, which has been consumed, and of which out has what could be decoded;
 // the second one concerns the body.
 func (d *decoder) value(out any) (bad, err error) {
-	depth := d.json.StackDepth()
-	_, before := d.json.StackIndex(depth)
+	before := d.point()
 	err = json.UnmarshalDecode(d.json, out)
 	if err == nil {
 		return nil, nil
@@ -92,14 +158,11 @@ func (d *decoder) value(out any) (bad, err error) {
 	// Errors cannot be told apart by type, as they may come from a method of
 	// the type that is decoded; but only a value that is well-formed to its end
 	// is behind us now.
-	if _, after := d.json.StackIndex(depth); d.json.StackDepth() == depth && after == before+1 {
+	if d.point() == before.next() {
 		return err, nil
 	}
-	if d.body.over {
-		return nil, errTooLarge
-	}
-	if d.tooDeep() {
-		return nil, errTooDeep
+	if err := d.excess(); err != nil {
+		return nil, err
 	}
 	// What stands in the way is better told by the layer below.
 	if _, plain := d.json.ReadValue(); plain != nil {
@@ -108,10 +171,17 @@ func (d *decoder) value(out any) (bad, err error) {
 	return nil, unexpectedEOF(err)
 }
 
-// tooDeep reports whether the value that could not be read is nested too deeply.
-func (d *decoder) tooDeep() bool {
-	var s scanner
-	return s.deepestOf(d.json.UnreadBuffer()) > maxDepth
+// excess returns the error of a value that could not be read because there is too
+// much of it.
+func (d *decoder) excess() error {
+	if d.body.over {
+		return errTooLarge
+	}
+	s := scanner{depth: d.json.StackDepth()}
+	if s.deepestOf(d.json.UnreadBuffer()) > maxDepth {
+		return errTooDeep
+	}
+	return nil
 }
 
 // must decodes the next value into out, all of which is needed.
@@ -159,27 +229,32 @@ type partialObject struct {
 	} `json:"metadata"`
 }
 
-// object decodes the next value into a fresh object. If it is bad, the event
-// says what is known of it. As with value, the second error concerns the body.
+// object decodes the next value into a fresh object, as it comes from the body.
+// If it is bad, the event says what is known of it. As with value, the second
+// error concerns the body.
 func object[E any, T interface {
 	*E
 	Object
 }](d *decoder, t EventType) (ev Event[T], bad, err error) {
-	if d.form.opaque {
-		ev, bad, err = opaqueObject[E, T](d, t)
-		return ev, withoutContent(bad, d.form.typ), err
-	}
+	before := d.point()
 	obj := T(new(E))
-	d.body.allow(maxObject, maxWhole, d.form.weight)
-	bad, err = d.value(obj)
-	ev = EventOf(t, obj) // what it has will do
-	if errors.Is(err, errTooLarge) || errors.Is(err, errTooDeep) {
-		var about partialObject
-		if about, bad, err = d.large(obj); bad != nil {
+	d.body.allow(maxObject, maxText, d.form.weight)
+	bad = json.UnmarshalDecode(d.json, obj, d.form.streaming)
+	switch {
+	case bad == nil:
+		ev = EventOf(t, obj)
+	case d.body.kept && !d.body.over:
+		ev, bad, err = objectAgain[E, T](d, t, bad)
+	default:
+		if about, ok := d.saidBy(); ok {
 			ev = partialEvent[T](t, about)
 		} else {
 			ev = EventOf(t, obj)
 		}
+		if excess := d.excess(); excess != nil {
+			bad = excess
+		}
+		err = d.skip(before)
 	}
 	if err == nil {
 		err = d.letGo()
@@ -187,31 +262,77 @@ func object[E any, T interface {
 	return ev, withoutContent(bad, d.form.typ), err
 }
 
-// opaqueObject is object for a type that decodes itself: such a type is given
-// the value as a whole anyway, and if it fails, nothing else knows the key.
-func opaqueObject[E any, T interface {
+// objectAgain decodes an object that was refused as it came once more, from what
+// is kept of it: the decoder that agrees with the one of Kubernetes in everything
+// reads an object as a whole before it decodes it, and goes on where it finds a
+// fault. What is too long for that has the first error.
+func objectAgain[E any, T interface {
 	*E
 	Object
-}](d *decoder, t EventType) (ev Event[T], bad, err error) {
-	raw, about, bad, err := d.raw()
-	if bad == nil && err == nil {
-		obj := T(new(E))
-		if bad = json.Unmarshal(raw, obj, d.form.options); bad == nil {
-			return EventOf(t, obj), nil, nil
-		}
-		about = partialOf(raw, d.form)
+}](d *decoder, t EventType, first error) (ev Event[T], bad, err error) {
+	d.body.rewind()
+	if err := d.resume(d.around.before); err != nil {
+		return ev, nil, err
 	}
-	return partialEvent[T](t, about), bad, err
+	before := d.point()
+	obj := T(new(E))
+	d.body.allow(maxObject, maxWhole, d.form.weight)
+	bad, err = d.value(obj)
+	if errors.Is(err, errTooLarge) || errors.Is(err, errTooDeep) {
+		if bad = err; d.body.narrow {
+			bad = first
+		}
+		about, _ := d.saidBy()
+		return partialEvent[T](t, about), bad, d.skip(before)
+	}
+	if bad != nil && d.form.opaque { // nobody else knows its key
+		about, _ := d.saidBy()
+		return partialEvent[T](t, about), bad, nil
+	}
+	return EventOf(t, obj), bad, err // what it has will do
+}
+
+// saidBy returns what the beginning of a bad object says of it, if that is still
+// known.
+func (d *decoder) saidBy() (partialObject, bool) {
+	raw := d.json.UnreadBuffer()
+	if d.body.kept {
+		raw = d.body.buf[d.body.start:d.body.next]
+	}
+	raw = bytes.TrimLeft(raw, ",: \n\r\t")
+	return partialOf(raw, d.form), d.body.kept || d.form.opaque
+}
+
+// skip passes the rest of the value that is, or was, behind that place, holding
+// none of it. The next token is what stands behind it.
+func (d *decoder) skip(before point) error {
+	last := d.json.UnreadBuffer()
+	if d.point() != before.next() {
+		s := scanner{depth: d.json.StackDepth() - before.depth}
+		s.begun = s.depth > 0
+		n, ok := s.end(last)
+		last = last[n:]
+		if !ok {
+			if err := d.body.pass(d.ctx, &s); err != nil {
+				return err
+			}
+		}
+	}
+	d.body.back(last)
+	return d.renew()
 }
 
 // raw reads the next value as it is. If that is too large, or nested too deeply,
 // it is passed, and about is what its beginning says.
 func (d *decoder) raw() (raw jsontext.Value, about partialObject, bad, err error) {
+	before := d.point()
 	d.body.allow(maxText, maxText, d.form.weight)
 	raw, err = d.json.ReadValue()
-	if d.body.over || err != nil && d.tooDeep() {
-		d.body.full = false
-		about, bad, err = d.large(nil)
+	if err != nil {
+		if bad = d.excess(); bad != nil {
+			about, _ = d.saidBy()
+			err = d.skip(before)
+		}
 	}
 	if err == nil {
 		err = d.letGo() // and leaves raw where it is
@@ -474,7 +595,7 @@ func (w *watchDecoder[E, T]) frame() (ev Event[T], bad, err error) {
 	case !found:
 		err = fmt.Errorf("%s event without an object", eventWord(kind))
 	case early != nil:
-		d := newDecoder(w.ctx, bytes.NewReader(early), w.form, "")
+		d := newDecoder(w.ctx, bytes.NewReader(early), w.form, setting{})
 		ev, bad, err = w.object(&d, kind)
 	case bad != nil && kind == "DELETED":
 		ev, bad = deletedAnyway(ev, bad)

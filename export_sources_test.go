@@ -3,7 +3,6 @@ package informer
 import (
 	"bytes"
 	"io"
-	"reflect"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,16 +10,15 @@ import (
 
 // DecodeLikeREST decodes one value as a source of FromREST[E] does.
 func DecodeLikeREST[E any](raw []byte, out any) error {
-	return json.Unmarshal(raw, out, formOf[E]().options)
+	return json.Unmarshal(raw, out, formOf[E](nil, false).options)
 }
 
-// DecodePlain decodes one value as FromREST does for types that hold no
-// interface, and HoldsAny tells these from the others.
+// DecodePlain decodes one value as FromREST does that had a fault.
 func DecodePlain(raw []byte, out any) error { return json.Unmarshal(raw, out, decodeOptions()) }
 
 // DecodeStreaming decodes one value as FromREST does if it is a long one.
 func DecodeStreaming[E any](raw []byte, out any) error {
-	return json.UnmarshalDecode(jsontext.NewDecoder(bytes.NewReader(raw)), out, formOf[E]().streaming)
+	return json.UnmarshalDecode(jsontext.NewDecoder(bytes.NewReader(raw)), out, formOf[E](nil, false).streaming)
 }
 
 // PassValue returns how many bytes of raw a scanner passes as one value, as it
@@ -47,11 +45,8 @@ func ReadMetered(body io.Reader, l Limits) (read int, full bool, err error) {
 	m.allow(l.Size, l.Window, weight{open: l.Weight, more: l.Weight})
 	m.elements = l.Elements
 	_, err = m.json.ReadValue()
-	return int(m.given), m.full, err
+	return int(m.given), m.narrow, err
 }
 
 // Older reports whether version a comes before version b.
 func Older(a, b string) bool { return older(a, b) }
-
-// HoldsAny reports whether decoding into a t may meet an interface.
-func HoldsAny(t reflect.Type) bool { return holdsAny(t, map[reflect.Type]bool{}) }

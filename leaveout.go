@@ -62,12 +62,9 @@ func (l *leftOut) with(names []string) *leftOut {
 	return l
 }
 
-// inside returns a tree in which l is what the names lead to.
-func (l *leftOut) inside(names ...string) *leftOut {
-	for _, name := range slices.Backward(names) {
-		l = &leftOut{members: map[string]*leftOut{name: l}}
-	}
-	return l
+// inside returns the tree of a value in which l is about one member.
+func (l *leftOut) inside(member string) *leftOut {
+	return &leftOut{members: map[string]*leftOut{member: l}}
 }
 
 // pathNames returns the names of which a path consists: they are separated by

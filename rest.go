@@ -95,7 +95,7 @@ func FromREST[E any, T interface {
 	if err != nil {
 		return brokenSource[T]{fmt.Errorf("informer: REST source of %s: %w", typeName[T](), err)}
 	}
-	s := &restSource[E, T]{path: url, form: formOf[E](), out: out}
+	s := &restSource[E, T]{path: url, form: formOf[E](out, opts.ShareStrings)}
 	var known bool
 	if s.client, known = withShortErrors(client); known {
 		s.proto = protoFormOf[E, T](s.form, out)
@@ -135,7 +135,6 @@ type restSource[E any, T interface {
 	client rest.Interface
 	path   string
 	form   form
-	out    *leftOut   // of objects
 	proto  *protoForm // nil if protobuf is not to be asked for
 }
 
@@ -146,7 +145,7 @@ func (s *restSource[E, T]) List(ctx context.Context, opts metav1.ListOptions) it
 			list := protoList[E, T]{protoReader: protoReader{ctx: a.ctx, body: a.body}, form: s.proto, yield: yield}
 			return list.run()
 		}
-		list := listDecoder[E, T]{decoder: newDecoder(a.ctx, a.body, s.form, insideList), yield: yield}
+		list := listDecoder[E, T]{decoder: newDecoder(a.ctx, a.body, s.form, inList()), yield: yield}
 		return list.run()
 	})
 }
@@ -160,7 +159,7 @@ func (s *restSource[E, T]) Watch(ctx context.Context, opts metav1.ListOptions) i
 			watch := protoWatch[E, T]{protoReader: protoReader{ctx: a.ctx, body: a.body}, watchState: state, form: s.proto}
 			return watch.run()
 		}
-		watch := watchDecoder[E, T]{decoder: newDecoder(a.ctx, a.body, s.form, insideFrame), watchState: state}
+		watch := watchDecoder[E, T]{decoder: newDecoder(a.ctx, a.body, s.form, inFrame()), watchState: state}
 		return watch.run()
 	})
 }
