@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-99a027e8/informer"
 	"github.com/seed-99a027e8/informer/internal/prototest"
@@ -286,4 +287,39 @@ func leftOutOf(t *testing.T, pod *corev1.Pod, raw []byte) *corev1.Pod {
 		}
 	}
 	return pod
+}
+
+// TestProtoShareStrings: equal strings of metadata are in memory once, and the
+// objects are equal to those that share none.
+func TestProtoShareStrings(t *testing.T) {
+	skipWithRace(t)
+	pod := protoPod("a")
+	pod.Namespace, pod.GenerateName = strings.Repeat("n", 200), strings.Repeat("g", 200)
+	pod.Labels = map[string]string{strings.Repeat("k", 200): strings.Repeat("v", 200)}
+	pod.Annotations = map[string]string{strings.Repeat("a", 200): strings.Repeat("b", 200), "long": strings.Repeat("c", 300)}
+	pod.Finalizers = []string{strings.Repeat("f", 200)}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: strings.Repeat("1", 200), Kind: strings.Repeat("2", 200), Name: strings.Repeat("3", 200), UID: types.UID(strings.Repeat("4", 200))}}
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: strings.Repeat("5", 200), Operation: metav1.ManagedFieldsOperationType(strings.Repeat("6", 200)),
+		APIVersion: strings.Repeat("7", 200), FieldsType: strings.Repeat("8", 200), Subresource: strings.Repeat("9", 200)}}
+	const strings200 = 16 // of 200 bytes, each of which takes 208
+	raw, err := pod.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 2000
+	list := prototest.List("v1", "PodList", protoListMeta, slices.Repeat([][]byte{raw}, n)...)
+	held := map[bool]int64{}
+	var kept [2][]*corev1.Pod
+	for i, share := range []bool{false, true} {
+		source := informer.FromREST[corev1.Pod](restClient(t, protoAnswer(list)), podsGVR(), informer.RESTOptions{ShareStrings: share})
+		before := heap()
+		kept[i] = decodeObjects(t, source.List(t.Context(), metav1.ListOptions{}))
+		held[share] = heap() - before
+	}
+	if saved := (held[false] - held[true]) / n; saved < strings200*200 || saved > strings200*220 {
+		t.Errorf("%d bytes a pod are shared, want those of %d strings", saved, strings200)
+	}
+	if !reflect.DeepEqual(kept[0], kept[1]) {
+		t.Error("the pods differ")
+	}
 }

@@ -60,6 +60,7 @@ var untyped = map[string]struct{ uses, why string }{
 	"mediatype.go noteContentType":    {"1 assertion", "the value of a request's context, once a request"},
 	"protodecode.go decodesProto":     {"1 reflect", "the form of E, once for each source"},
 	"protodecode.go looksLikeProto":   {"5 reflect", "the form of E, once for each source"},
+	"protodecode.go protoObject":      {"1 any, 1 assertion", "metadata that T need not have, for strings to share"},
 	"protodecode.go protoFormOf":      {"2 reflect", "the form of E, once for each source"},
 	"protodecode.go unmarshalProto":   {"1 any, 1 assertion", "the method of generated code, which T need not have"},
 	"protoout.go newProtoOut":         {"5 reflect", "what E is left without, once for each source"},
