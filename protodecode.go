@@ -79,7 +79,7 @@ func looksLikeProto(t reflect.Type) bool {
 
 // unmarshalProto decodes raw into obj, the type of which is known to do that.
 func unmarshalProto[T Object](obj T, raw []byte) error {
-	return any(obj).(protoMessage).Unmarshal(raw)
+	return any(obj).(interface{ Unmarshal([]byte) error }).Unmarshal(raw)
 }
 
 // protoObject decodes raw, which it may change, into a fresh object. If that is

@@ -212,7 +212,7 @@ func (s *restSource[E, T]) read(ctx context.Context, opts metav1.ListOptions, de
 	defer body.Close()
 	a := answer{ctx: ctx, body: body}
 	if a.proto, err = isProto(*contentType, s.proto != nil); err != nil {
-		return fmt.Errorf("informer: list of %s: %w", s.form.name, err)
+		return fmt.Errorf("informer: request for %s: %w", s.form.name, err)
 	}
 	return decode(a)
 }
