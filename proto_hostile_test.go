@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"iter"
 	"reflect"
 	"runtime"
 	"slices"
@@ -202,10 +203,7 @@ func TestProtoWeigh(t *testing.T) {
 // Promise 7: a watch that has had a long object holds no long buffer.
 func TestProtoWatchLetsGo(t *testing.T) {
 	skipWithRace(t)
-	large := prototest.Field(99, bytes.Repeat([]byte("a"), 20*mib))
-	frame := prototest.Frame("ADDED", prototest.Envelope("v1", "Pod", append(podBytes("a"), large...)))
-	body := io.MultiReader(bytes.NewReader(frame), &lateReader{}, bytes.NewReader(prototest.Frame("ADDED", prototest.Envelope("v1", "Pod", podBytes("b")))))
-	large, frame = nil, nil
+	body := protoFlood(open(99, "", 20*mib), "a", 20*mib, true)
 	before := heap()
 	source := restPods(t, protoTrip(func() io.Reader { return body }))
 	for ev, err := range source.Watch(t.Context(), metav1.ListOptions{}) {
@@ -217,11 +215,6 @@ func TestProtoWatchLetsGo(t *testing.T) {
 		}
 	}
 }
-
-// lateReader ends.
-type lateReader struct{}
-
-func (*lateReader) Read([]byte) (int, error) { return 0, io.EOF }
 
 // TestProtoLeaveOut: what is left out is as if it had not been sent, wherever it
 // is, and the rest is as it was.
@@ -321,5 +314,38 @@ func TestProtoShareStrings(t *testing.T) {
 	}
 	if !reflect.DeepEqual(kept[0], kept[1]) {
 		t.Error("the pods differ")
+	}
+}
+
+// TestProtoHoldsNoBody is for promise 7: a list, and a watch, cost per item what
+// decoding the item alone costs. A body, a list or a copy of the items would show.
+func TestProtoHoldsNoBody(t *testing.T) {
+	const n = 2000
+	raw := podBytes("a")
+	var kept *corev1.Pod
+	alone := allocatedBytes(func() {
+		for range n {
+			kept = new(corev1.Pod)
+			if err := kept.Unmarshal(raw); err != nil {
+				t.Error(err)
+			}
+		}
+	}) / n
+	list := prototest.List("v1", "PodList", protoListMeta, slices.Repeat([][]byte{raw}, n)...)
+	frames := bytes.Repeat(prototest.Frame("ADDED", prototest.Envelope("v1", "Pod", raw)), n)
+	for name, seq := range map[string]iter.Seq2[informer.Event[*corev1.Pod], error]{
+		"list":  restPods(t, protoAnswer(list)).List(t.Context(), metav1.ListOptions{}),
+		"watch": restPods(t, protoAnswer(frames)).Watch(t.Context(), metav1.ListOptions{}),
+	} {
+		got := allocatedBytes(func() {
+			for ev, err := range seq {
+				if kept = ev.Object; err != nil {
+					t.Fatal(err)
+				}
+			}
+		}) / n
+		if got > alone+alone/25 {
+			t.Errorf("%s: %d bytes an item, want %d as for the item alone", name, got, alone)
+		}
 	}
 }
