@@ -9,8 +9,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -208,30 +206,6 @@ func (d *decoder) must(out any) error {
 // explain says what was being decoded when err came about.
 func (d *decoder) explain(op string, err error) error {
 	return explain(op, d.form.name, withoutNames(err, d.base))
-}
-
-// explain says that a list or watch, which is op, of type was being decoded when
-// err came about, unless err is not about decoding at all.
-func explain(op, typ string, err error) error {
-	var api apierrors.APIStatus
-	var wrong *WrongTypeError
-	if errors.Is(err, errLeft) || errors.As(err, &api) || errors.As(err, &wrong) {
-		return err
-	}
-	if errors.Is(err, errTooLarge) {
-		err = errAround
-	}
-	// It may be one of the transport's, met while the body was read.
-	err = withoutSecrets(unexpectedEOF(err))
-	return fmt.Errorf("informer: decode %s of %s: %w", op, typ, err)
-}
-
-// statusError returns the error that a server means by status.
-func statusError(status metav1.Status) error {
-	if status.Message == "" {
-		status.Message = fmt.Sprintf("the server sent the status %q, reason %q, code %d", status.Status, status.Reason, status.Code)
-	}
-	return withoutSecrets(apierrors.FromObject(&status))
 }
 
 // partialObject is what is still wanted of an object that cannot be decoded.

@@ -2,12 +2,10 @@ package informer
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // listDecoder yields the items of one page as they are decoded.
@@ -18,14 +16,6 @@ type listDecoder[E any, T interface {
 	decoder
 	listHead
 	yield func(Event[T], error) bool
-}
-
-// A listHead is what a list has beside its items.
-type listHead struct {
-	about  metav1.TypeMeta
-	meta   metav1.ListMeta
-	status metav1.Status // what the body has of one, if it is one
-	items  bool          // there were items, be it none
 }
 
 // run reads the body to its end.
@@ -90,29 +80,6 @@ func (l *listDecoder[E, T]) member(name string) error {
 	}
 	_, err := l.value(out)
 	return err
-}
-
-// check returns an error if the body is known to be something else than a list
-// of E.
-func (l *listHead) check(form *form) error {
-	if l.about.Kind == "Status" {
-		return statusError(l.status)
-	}
-	if want := form.kind; want != "" && l.about.Kind != "" && l.about.Kind != want+"List" {
-		return &WrongTypeError{Want: form.name, Got: kindText(l.about.APIVersion, l.about.Kind)}
-	}
-	return nil
-}
-
-// complete returns an error if what was read is no list that can be used.
-func (l *listHead) complete(form *form) error {
-	if !l.items && !strings.HasSuffix(l.about.Kind, "List") {
-		return fmt.Errorf("informer: list of %s: the server sent no list, but kind %.64q", form.name, l.about.Kind)
-	}
-	if l.meta.ResourceVersion == "" {
-		return errNoVersion
-	}
-	return nil
 }
 
 // each yields the items, of which there may be none.

@@ -2,12 +2,7 @@ package informer
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,35 +16,6 @@ type watchDecoder[E any, T interface {
 }] struct {
 	decoder
 	watchState[T]
-}
-
-// A watchState is what a watch is at.
-type watchState[T Object] struct {
-	yield   func(Event[T], error) bool
-	initial bool // the bookmark that ends the initial state is awaited
-	right   bool // there was an object of the right kind
-}
-
-// frames yields what next returns of one frame after the other, until that is
-// io.EOF. The first error of a frame concerns one object, the second the watch.
-func (w *watchState[T]) frames(ctx context.Context, next func() (ev Event[T], bad, err error)) error {
-	for {
-		ev, bad, err := next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case ev.Type == 0:
-			continue
-		}
-		if !w.yield(ev, bad) {
-			return errLeft
-		}
-		w.initial = w.initial && ev.Type != EventEnd
-	}
 }
 
 // run reads the body until it ends between two frames.
@@ -155,19 +121,6 @@ func (w *watchDecoder[E, T]) object(d *decoder, kind string) (ev Event[T], bad, 
 	return ev, nil, fmt.Errorf("unknown event type %s", eventWord(kind))
 }
 
-// changeOf returns the type of an event about an object, by its name.
-func changeOf(kind string) EventType {
-	switch kind {
-	case "ADDED":
-		return EventAdded
-	case "MODIFIED":
-		return EventModified
-	case "DELETED":
-		return EventDeleted
-	}
-	return 0
-}
-
 // changed reads an object of the collection.
 func (w *watchDecoder[E, T]) changed(d *decoder, t EventType) (Event[T], error, error) {
 	ev, bad, err := object[E, T](d, t)
@@ -192,58 +145,4 @@ func (w *watchDecoder[E, T]) changed(d *decoder, t EventType) (Event[T], error, 
 	}
 	ev, bad = w.change(t, ev, bad)
 	return ev, bad, nil
-}
-
-// wrongKind returns what is wrong with an object that says it is of that kind:
-// the object is bad, or the watch is, if no object was right yet.
-func (w *watchState[T]) wrongKind(form *form, apiVersion, kind string) (bad, err error) {
-	switch want := form.kind; {
-	case want == "" || kind == "" || kind == want:
-		return nil, nil
-	case !w.right:
-		return nil, &WrongTypeError{Want: form.name, Got: kindText(apiVersion, kind)}
-	default:
-		return fmt.Errorf("the object is a %.64s, not a %s", kind, want), nil
-	}
-}
-
-// change returns what is to be yielded for an event of type t, the object of
-// which is bad if there is an error.
-func (w *watchState[T]) change(t EventType, ev Event[T], bad error) (Event[T], error) {
-	w.right = true
-	ev, bad = judged(t, ev, bad)
-	if t == EventDeleted && bad != nil {
-		ev, bad = deletedAnyway(ev, bad)
-	}
-	return ev, bad
-}
-
-// judged returns the event of type t about the object of ev, which is bad if
-// there is an error.
-func judged[T Object](t EventType, ev Event[T], bad error) (Event[T], error) {
-	if bad != nil {
-		return badEvent(ev, bad)
-	}
-	return eventFrom(t, ev.Object)
-}
-
-// deletedAnyway returns the deletion of a bad object if its key is known, which
-// is all that it takes.
-func deletedAnyway[T Object](ev Event[T], bad error) (Event[T], error) {
-	if ev.Key.Name != "" {
-		ev.Type, bad = EventDeleted, nil
-	}
-	return ev, bad
-}
-
-// kindText returns a kind as errors have it.
-func kindText(apiVersion, kind string) string { return fmt.Sprintf("%.64s %.64s", apiVersion, kind) }
-
-// eventWord returns an event type as errors have it: what is no word in capitals
-// is no type of any server, and may be a part of an object.
-func eventWord(kind string) string {
-	if len(kind) > 16 || strings.Trim(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-		return `"…"`
-	}
-	return strconv.Quote(kind)
 }

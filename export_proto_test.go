@@ -22,3 +22,28 @@ func CutProto(t reflect.Type, raw []byte, paths ...string) ([]byte, error) {
 	}
 	return newProtoOut(out, t).cut(raw), nil
 }
+
+// A ProtoPart is a field of a message that has a length, or only its number.
+type ProtoPart struct {
+	Field   int
+	Content []byte
+}
+
+// ProtoParts returns the fields of a message, up to the first broken one.
+func ProtoParts(raw []byte) (parts []ProtoPart) {
+	p := inMemory(raw)
+	_ = p.fields(int64(len(raw)), func(field int32, wire int) error {
+		part := ProtoPart{Field: int(field)}
+		if wire != wireBytes {
+			parts = append(parts, part)
+			return p.pass(wire, int64(len(raw)))
+		}
+		n, err := p.length(wire, int64(len(raw)))
+		if err == nil {
+			part.Content, err = p.next(int(n))
+		}
+		parts = append(parts, part)
+		return err
+	})
+	return parts
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"iter"
 	"reflect"
 	"runtime"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-99a027e8/informer"
 	"github.com/seed-99a027e8/informer/internal/prototest"
@@ -201,10 +203,7 @@ func TestProtoWeigh(t *testing.T) {
 // Promise 7: a watch that has had a long object holds no long buffer.
 func TestProtoWatchLetsGo(t *testing.T) {
 	skipWithRace(t)
-	large := prototest.Field(99, bytes.Repeat([]byte("a"), 20*mib))
-	frame := prototest.Frame("ADDED", prototest.Envelope("v1", "Pod", append(podBytes("a"), large...)))
-	body := io.MultiReader(bytes.NewReader(frame), &lateReader{}, bytes.NewReader(prototest.Frame("ADDED", prototest.Envelope("v1", "Pod", podBytes("b")))))
-	large, frame = nil, nil
+	body := protoFlood(open(99, "", 20*mib), "a", 20*mib, true)
 	before := heap()
 	source := restPods(t, protoTrip(func() io.Reader { return body }))
 	for ev, err := range source.Watch(t.Context(), metav1.ListOptions{}) {
@@ -216,11 +215,6 @@ func TestProtoWatchLetsGo(t *testing.T) {
 		}
 	}
 }
-
-// lateReader ends.
-type lateReader struct{}
-
-func (*lateReader) Read([]byte) (int, error) { return 0, io.EOF }
 
 // TestProtoLeaveOut: what is left out is as if it had not been sent, wherever it
 // is, and the rest is as it was.
@@ -286,4 +280,72 @@ func leftOutOf(t *testing.T, pod *corev1.Pod, raw []byte) *corev1.Pod {
 		}
 	}
 	return pod
+}
+
+// TestProtoShareStrings: equal strings of metadata are in memory once, and the
+// objects are equal to those that share none.
+func TestProtoShareStrings(t *testing.T) {
+	skipWithRace(t)
+	pod := protoPod("a")
+	pod.Namespace, pod.GenerateName = strings.Repeat("n", 200), strings.Repeat("g", 200)
+	pod.Labels = map[string]string{strings.Repeat("k", 200): strings.Repeat("v", 200)}
+	pod.Annotations = map[string]string{strings.Repeat("a", 200): strings.Repeat("b", 200), "long": strings.Repeat("c", 300)}
+	pod.Finalizers = []string{strings.Repeat("f", 200)}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: strings.Repeat("1", 200), Kind: strings.Repeat("2", 200), Name: strings.Repeat("3", 200), UID: types.UID(strings.Repeat("4", 200))}}
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: strings.Repeat("5", 200), Operation: metav1.ManagedFieldsOperationType(strings.Repeat("6", 200)),
+		APIVersion: strings.Repeat("7", 200), FieldsType: strings.Repeat("8", 200), Subresource: strings.Repeat("9", 200)}}
+	const strings200 = 16 // of 200 bytes, each of which takes 208
+	raw, err := pod.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 2000
+	list := prototest.List("v1", "PodList", protoListMeta, slices.Repeat([][]byte{raw}, n)...)
+	held := map[bool]int64{}
+	var kept [2][]*corev1.Pod
+	for i, share := range []bool{false, true} {
+		source := informer.FromREST[corev1.Pod](restClient(t, protoAnswer(list)), podsGVR(), informer.RESTOptions{ShareStrings: share})
+		before := heap()
+		kept[i] = decodeObjects(t, source.List(t.Context(), metav1.ListOptions{}))
+		held[share] = heap() - before
+	}
+	if saved := (held[false] - held[true]) / n; saved < strings200*200 || saved > strings200*220 {
+		t.Errorf("%d bytes a pod are shared, want those of %d strings", saved, strings200)
+	}
+	if !reflect.DeepEqual(kept[0], kept[1]) {
+		t.Error("the pods differ")
+	}
+}
+
+// TestProtoHoldsNoBody is for promise 7: a list, and a watch, cost per item what
+// decoding the item alone costs. A body, a list or a copy of the items would show.
+func TestProtoHoldsNoBody(t *testing.T) {
+	const n = 2000
+	raw := podBytes("a")
+	var kept *corev1.Pod
+	alone := allocatedBytes(func() {
+		for range n {
+			kept = new(corev1.Pod)
+			if err := kept.Unmarshal(raw); err != nil {
+				t.Error(err)
+			}
+		}
+	}) / n
+	list := prototest.List("v1", "PodList", protoListMeta, slices.Repeat([][]byte{raw}, n)...)
+	frames := bytes.Repeat(prototest.Frame("ADDED", prototest.Envelope("v1", "Pod", raw)), n)
+	for name, seq := range map[string]iter.Seq2[informer.Event[*corev1.Pod], error]{
+		"list":  restPods(t, protoAnswer(list)).List(t.Context(), metav1.ListOptions{}),
+		"watch": restPods(t, protoAnswer(frames)).Watch(t.Context(), metav1.ListOptions{}),
+	} {
+		got := allocatedBytes(func() {
+			for ev, err := range seq {
+				if kept = ev.Object; err != nil {
+					t.Fatal(err)
+				}
+			}
+		}) / n
+		if got > alone+alone/25 {
+			t.Errorf("%s: %d bytes an item, want %d as for the item alone", name, got, alone)
+		}
+	}
 }

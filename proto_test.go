@@ -293,8 +293,8 @@ func TestProtoContentType(t *testing.T) {
 		{"application/json", text, "Added n/a uid=u-a v=5"},
 		{"application/json; charset=utf-8", text, "Added n/a uid=u-a v=5"},
 		{"", text, "Added n/a uid=u-a v=5"},
-		{"text/html; charset=utf-8", "<html>", `error informer: list of v1.Pod: the answer is of content type "text/html", which was not asked for`},
-		{"a b c", text, `error informer: list of v1.Pod: the answer is of content type "a b c", which was not asked for`},
+		{"text/html; charset=utf-8", "<html>", `error informer: request for v1.Pod: the answer is of content type "text/html", which was not asked for`},
+		{"a b c", text, `error informer: request for v1.Pod: the answer is of content type "a b c", which was not asked for`},
 	} {
 		trip := restTrip(func(*http.Request) (*http.Response, error) {
 			return restResponse(200, tt.contentType, strings.NewReader(tt.body)), nil
@@ -305,7 +305,7 @@ func TestProtoContentType(t *testing.T) {
 	}
 	slim := informer.FromREST[decodeSlim](restClient(t, protoAnswer(list)), podsGVR(), informer.RESTOptions{})
 	wantSteps(t, sourceEvents(slim.List(t.Context(), metav1.ListOptions{})),
-		`error informer: list of informer_test.decodeSlim: the answer is of content type "application/vnd.kubernetes.protobuf", which was not asked for`)
+		`error informer: request for informer_test.decodeSlim: the answer is of content type "application/vnd.kubernetes.protobuf", which was not asked for`)
 }
 
 // Promise 20: an error in protobuf says all that it says, to a client too that

@@ -16,8 +16,9 @@ var errLargeProto = errors.New("larger than 24 MiB, or too much of it is small e
 // protobuf. It is found out once a source.
 type protoForm struct {
 	form
-	shape protoShape
-	out   *protoOut // of objects
+	shape  protoShape
+	out    *protoOut      // of objects
+	shared *sharedStrings // nil if strings are not shared
 }
 
 // protoFormOf returns what is to be known of E, or nil if it does not decode
@@ -25,12 +26,16 @@ type protoForm struct {
 func protoFormOf[E any, T interface {
 	*E
 	Object
-}](f form, out *leftOut) *protoForm {
+}](f form, share bool) *protoForm {
 	if !decodesProto[E, T]() {
 		return nil
 	}
 	t := reflect.TypeFor[E]()
-	return &protoForm{form: f, shape: protoShapeOf(t, map[reflect.Type]protoShape{}), out: newProtoOut(out, t)}
+	p := &protoForm{form: f, shape: protoShapeOf(t, map[reflect.Type]protoShape{}), out: newProtoOut(f.out, t)}
+	if share {
+		p.shared = newSharedStrings(manySets)
+	}
+	return p
 }
 
 // protoMessage is what generated code makes of a type. Unmarshal adds what it is
@@ -74,7 +79,7 @@ func looksLikeProto(t reflect.Type) bool {
 
 // unmarshalProto decodes raw into obj, the type of which is known to do that.
 func unmarshalProto[T Object](obj T, raw []byte) error {
-	return any(obj).(protoMessage).Unmarshal(raw)
+	return any(obj).(interface{ Unmarshal([]byte) error }).Unmarshal(raw)
 }
 
 // protoObject decodes raw, which it may change, into a fresh object. If that is
@@ -92,6 +97,11 @@ func protoObject[E any, T interface {
 	obj := T(new(E))
 	if err := unmarshalProto(obj, raw); err != nil {
 		return partialEvent[T](t, aboutObject(raw)), withoutValues(err)
+	}
+	if f.shared != nil {
+		if about, ok := any(obj).(metav1.Object); ok {
+			f.shared.ofMetadata(about)
+		}
 	}
 	return EventOf(t, obj), nil
 }

@@ -108,12 +108,14 @@ func (w *protoWatch[E, T]) event(f frame) (ev Event[T], bad, err error) {
 
 // changed returns the event about an object of the collection.
 func (w *protoWatch[E, T]) changed(t EventType, e envelope) (ev Event[T], bad, err error) {
-	wrong, err := w.wrongKind(&w.form.form, string(e.version), string(e.kind))
+	if string(e.kind) != w.form.kind { // else no string is made of it
+		bad, err = w.wrongKind(&w.form.form, string(e.version), string(e.kind))
+	}
 	if err != nil {
 		return ev, nil, err
 	}
-	if wrong != nil {
-		ev, bad = partialEvent[T](t, aboutObject(e.message)), wrong
+	if bad != nil {
+		ev = partialEvent[T](t, aboutObject(e.message))
 	} else {
 		ev, bad = protoObject[E, T](w.form, t, e.message)
 	}

@@ -39,7 +39,8 @@ type RESTOptions struct {
 	// their memory, as the names and values of labels do, and the names of nodes
 	// and images. For this, the source remembers some thousands of short strings
 	// that have come more than once, and none that came once. It takes no part in
-	// what objects are equal to.
+	// what objects are equal to. From protobuf, the strings of metadata are shared
+	// (but for those in which nothing is, as names and UIDs), and no others.
 	//
 	// Default: each object has its own.
 	ShareStrings bool
@@ -98,7 +99,7 @@ func FromREST[E any, T interface {
 	s := &restSource[E, T]{path: url, form: formOf[E](out, opts.ShareStrings)}
 	var known bool
 	if s.client, known = withShortErrors(client); known {
-		s.proto = protoFormOf[E, T](s.form, out)
+		s.proto = protoFormOf[E, T](s.form, opts.ShareStrings)
 	}
 	return s
 }
@@ -211,7 +212,7 @@ func (s *restSource[E, T]) read(ctx context.Context, opts metav1.ListOptions, de
 	defer body.Close()
 	a := answer{ctx: ctx, body: body}
 	if a.proto, err = isProto(*contentType, s.proto != nil); err != nil {
-		return fmt.Errorf("informer: list of %s: %w", s.form.name, err)
+		return fmt.Errorf("informer: request for %s: %w", s.form.name, err)
 	}
 	return decode(a)
 }

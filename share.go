@@ -58,24 +58,45 @@ func (s *sharedStrings) of(b []byte) string {
 		return string(b)
 	}
 	hash := maphash.Bytes(s.seed, b)
+	if known, ok := remembered(s, hash, b); ok {
+		return known
+	}
+	return s.met(hash, string(b))
+}
+
+// ofText returns text, or the string that is remembered and equals it.
+func (s *sharedStrings) ofText(text string) string {
+	if s == nil || len(text) < 2 || len(text) > longestShared {
+		return text
+	}
+	hash := maphash.String(s.seed, text)
+	if known, ok := remembered(s, hash, text); ok {
+		return known
+	}
+	return s.met(hash, text)
+}
+
+// remembered returns the string that equals b, which has that hash.
+func remembered[S string | []byte](s *sharedStrings, hash uint64, b S) (string, bool) {
 	set := &s.sets[hash%uint64(len(s.sets))]
 	for i := range set {
 		if known := set[i].Load(); known != nil && *known == string(b) {
-			return *known
+			return *known, true
 		}
 	}
-	text := string(b)
-	bits := uint32(hash >> 32)
-	if mark := &s.marks[bits%uint32(len(s.marks))]; mark.Swap(bits) == bits {
-		s.remember(set, text)
-	}
-	return text
+	return "", false
 }
 
-// remember puts the text in front of a set.
-func (s *sharedStrings) remember(set *[2]atomic.Pointer[string], text string) {
-	set[1].Store(set[0].Load())
-	set[0].Store(&text)
+// met takes note of a text that is not remembered, and remembers it if that was
+// done before. It returns the text.
+func (s *sharedStrings) met(hash uint64, text string) string {
+	bits := uint32(hash >> 32)
+	if mark := &s.marks[bits%uint32(len(s.marks))]; mark.Swap(bits) == bits {
+		set := &s.sets[hash%uint64(len(s.sets))]
+		set[1].Store(set[0].Load())
+		set[0].Store(&text)
+	}
+	return text
 }
 
 // unmarshal decodes a JSON string as the decoder itself does, but for sharing it.

@@ -27,6 +27,7 @@ var untyped = map[string]struct{ uses, why string }{
 	"decode.go decoder.value":                  {"1 any", "what jsontext decodes into"},
 	"decodelist.go listDecoder.inherit":        {"1 any", "an object's kind, where the list names it"},
 	"decodelist.go listDecoder.member":         {"1 any", "a member of the list that is no object"},
+	"protodecode.go protoObject":               {"1 any, 1 assertion", "metadata that T need not have, for strings to share"},
 	"leaveout.go mayLeaveOut":                  {"9 reflect", "the paths to leave out, once for each source"},
 	"leaveout.go newLeftOut":                   {"1 reflect", "the paths to leave out, once for each source"},
 	"rest.go FromREST":                         {"1 reflect", "the paths to leave out, once for each source"},

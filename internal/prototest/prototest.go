@@ -69,7 +69,7 @@ type Transport struct {
 	// Next asks the server.
 	Next http.RoundTripper
 	// Encode returns an object in protobuf, and what it is to be called. An error
-	// makes it one that cannot be decoded.
+	// makes it one that cannot be decoded. It is not asked about a Status.
 	//
 	// Default: what the scheme of client-go knows.
 	Encode func(apiVersion, kind string, object []byte) (newVersion, newKind string, message []byte, err error)
@@ -184,6 +184,9 @@ func (t Transport) frame(from *json.Decoder) ([]byte, error) {
 	var about metav1.TypeMeta
 	if err := json.Unmarshal(frame.Object, &about); err != nil {
 		return nil, err
+	}
+	if about.Kind == "Status" {
+		t.Encode = encode
 	}
 	version, kind, _, _ := t.Encode(about.APIVersion, about.Kind, []byte("{}"))
 	return Frame(frame.Type, Envelope(version, kind, t.object(about.APIVersion, about.Kind, frame.Object))), nil
