@@ -9,7 +9,7 @@ CHECKS = 500
 # How long the soak runs.
 SOAK = 30m
 
-.PHONY: demo test lint unit models simulation examples e2e fuzz mutate soak
+.PHONY: demo test lint unit models simulation examples e2e fuzz mutate soak bench bench-check growth memory
 
 # The main job: a controller at work for 15 seconds, on an embedded server.
 demo:
@@ -24,6 +24,8 @@ lint:
 	$(STATICCHECK) ./...
 	cd e2e && go vet ./...
 	cd e2e && $(STATICCHECK) ./...
+	cd bench && go vet ./...
+	cd bench && $(STATICCHECK) ./...
 
 # All of them in the sizes of the reports that they are about, and then with the
 # race detector.
@@ -71,3 +73,24 @@ mutate:
 # part of the tests: it takes SOAK, and a few minutes more.
 soak:
 	cd e2e && go test -run 'TestSoak$$' -soak $(SOAK) -timeout 0 -v .
+
+# This library and client-go side by side: see bench/README.md. ROWS chooses rows
+# by the beginning of their names (make bench ROWS=W1,S3), QUICK=1 does less.
+# bench-check fails if a row is below its bar.
+ROWS =
+QUICK =
+BENCH = cd bench && go run ./cmd/table -rows '$(ROWS)' $(if $(QUICK),-quick)
+
+bench:
+	$(BENCH) $(if $(ROWS)$(QUICK),,-json RESULTS.json)
+
+bench-check:
+	$(BENCH) -check
+
+# What a cache of 1,000 to 1,000,000 objects costs, as plots in bench/plots.
+growth:
+	cd bench && go run ./cmd/growth
+
+# What one idle informer, one more handler and a small program cost.
+memory:
+	cd bench && go run ./cmd/memory

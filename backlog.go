@@ -1,6 +1,9 @@
 package informer
 
-import "time"
+import (
+	"hash/maphash"
+	"time"
+)
 
 // missed is what a handler that is behind has to be told of one key: at most a
 // deletion, then a state.
@@ -28,12 +31,19 @@ type missed[T Object] struct {
 //	old           update old → last            delete
 //	nothing       add                          nothing
 //	old, deleted  delete, add                  delete
-type backlog[T Object] struct{ line[missed[T]] }
+type backlog[T Object] struct {
+	line[missed[T]]
+	seed maphash.Seed // of the hashes of keys
+}
 
 // record takes the next change, which came at that time.
 func (b *backlog[T]) record(c *Change[T], at time.Duration) {
-	isNew := !b.has(c.Key)
-	m := b.enter(c.Key)
+	if b.len() == 0 {
+		b.seed = maphash.MakeSeed()
+	}
+	h := hashKey(b.seed, c.Key)
+	isNew := !b.has(h, c.Key)
+	m := b.enter(h, c.Key)
 	if isNew {
 		m.since = at
 	}
@@ -46,7 +56,7 @@ func (b *backlog[T]) record(c *Change[T], at time.Duration) {
 		return
 	}
 	if !m.had {
-		b.leave(c.Key)
+		b.leave(h, c.Key)
 		return
 	}
 	if !m.ended {
@@ -59,8 +69,8 @@ func (b *backlog[T]) record(c *Change[T], at time.Duration) {
 // oldest returns when the change came that has waited longest; false if there
 // is none. Entries keep their place in line, so it is the first one's.
 func (b *backlog[T]) oldest() (since time.Duration, ok bool) {
-	if _, m, ok := b.first(); ok {
-		return m.since, true
+	if p := b.first(); p != nil {
+		return p.entry.since, true
 	}
 	return 0, false
 }

@@ -13,6 +13,7 @@ type segment[T Object] struct {
 	changes []Change[T]
 	at      time.Duration // when the batch came, in the fan-out's time
 	next    *segment[T]   // set when changes is complete
+	one     [1]Change[T]  // room for a batch of one, the most common
 }
 
 // cursor is a position in the log: it stands before change number pos, at the
@@ -28,13 +29,19 @@ type cursor[T Object] struct {
 // newLog returns the cursor of the writer of an empty log: its end.
 func newLog[T Object]() cursor[T] { return cursor[T]{seg: new(segment[T])} }
 
-// append writes the next change, which came at that time. It is for the cursor of
-// the writer only, which stands behind the changes of a segment until seal ends
-// that.
-func (c *cursor[T]) append(change Change[T], at time.Duration) {
-	c.seg.changes, c.seg.at = append(c.seg.changes, change), at
+// append writes the next change, which came at that time; expect tells about how
+// many the batch brings. It is for the cursor of the writer only, which stands
+// behind the changes of a segment until seal ends that.
+func (c *cursor[T]) append(change Change[T], at time.Duration, expect int) {
+	s := c.seg
+	if s.changes == nil && expect == 1 {
+		s.changes = s.one[:0]
+	} else if s.changes == nil {
+		s.changes = make([]Change[T], 0, min(expect, logSegment))
+	}
+	s.changes, s.at = append(s.changes, change), at
 	c.pos++
-	if len(c.seg.changes) == logSegment {
+	if len(s.changes) == logSegment {
 		c.seal()
 	}
 }

@@ -49,6 +49,10 @@ type Deltas[T Object] struct {
 	// Listed says that a list brought the last one, and not a watch.
 	Listed bool
 
+	// hash is that of Key in the store that is given this, by its own queue.
+	// Where it is zero the store makes it.
+	hash uint32
+
 	first, second Delta[T] // Type is zero where there is none
 }
 
@@ -88,6 +92,14 @@ func (d *Deltas[T]) add(delta Delta[T]) {
 	} else {
 		d.second = delta
 	}
+}
+
+// appendTo appends d to batch, if there is anything in it.
+func (d Deltas[T]) appendTo(batch []Deltas[T]) []Deltas[T] {
+	if d.first.Type == 0 {
+		return batch
+	}
+	return append(batch, d)
 }
 
 // Batch takes a consumer from one state of the server to a later one.

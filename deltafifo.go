@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"iter"
+	"slices"
 	"sync"
+	"weak"
 )
 
 // A DeltaFIFO is a queue between one who tells what happens to objects and one
@@ -41,25 +45,28 @@ import (
 type DeltaFIFO[T Object] struct {
 	known    Reader[T]
 	hasStore bool
-
-	batch []Deltas[T] // of the consumer; reused
+	seed     maphash.Seed // of the hashes of keys; the store's, if there is one
 
 	mu sync.Mutex // guards the fields below
 
-	queue   line[pending[T]] // what came since list, or since the last batch
-	list    *staging[T]      // a complete list that came before queue, or nil
-	listing *staging[T]      // the list that is coming, or nil
-	version string           // of the last event
-	news    bool             // version is not taken
-	rewound bool             // version went backwards, and that is not taken
-	resync  bool             // Resync was called, and not taken
+	queue   *load[T]    // what came since list, or since the last batch
+	list    *staging[T] // a complete list that came before queue, or nil
+	listing *staging[T] // the list that is coming, or nil
+	version string      // of the last event
+	news    bool        // version is not taken
+	rewound bool        // version went backwards, and that is not taken
+	resync  bool        // Resync was called, and not taken
 	closed  bool
 
 	// The consumer's function may not have stored these yet. Between calls of
 	// the function there are none.
-	flight     line[pending[T]]
+	flight     *load[T]
 	flightList *staging[T]
 	taking     bool // Pop or PopAll is at work
+
+	// spare is the last line that was large, empty now: memory for the next
+	// queue, unless the garbage collector comes first.
+	spare weak.Pointer[load[T]]
 
 	// wake has one slot, so that filling it never blocks. Invariant: whoever
 	// makes work for a consumer that is waiting fills it.
@@ -67,16 +74,44 @@ type DeltaFIFO[T Object] struct {
 	waiting bool // for wake
 }
 
+// partSize is how many deltas the store is given at a time.
+const partSize = 128
+
+// A load is what is pending, and room for what is handed over of it.
+type load[T Object] struct {
+	line[pending[T]]
+	batch []Deltas[T]
+}
+
+// empty empties the load, which keeps its memory.
+func (l *load[T]) empty() {
+	l.reset()
+	clear(l.batch)
+	l.batch = l.batch[:0]
+}
+
+// isRoomy says that the load has memory for so much that it should not keep it
+// when it is empty.
+func (l *load[T]) isRoomy() bool { return l.line.isRoomy() || cap(l.batch) > 2*partSize }
+
 // NewDeltaFIFO returns an empty queue. What the consumer has is read from
 // known, a live Reader of its store. With a zero Reader nothing is known of the
 // consumer: each deletion is told, a deletion and an addition are two deltas
 // even of one UID, and a list deletes only what was pending.
 func NewDeltaFIFO[T Object](known Reader[T]) *DeltaFIFO[T] {
-	return &DeltaFIFO[T]{
+	f := &DeltaFIFO[T]{
 		known:    known,
 		hasStore: known != Reader[T]{},
+		queue:    &load[T]{},
+		flight:   &load[T]{},
 		wake:     make(chan struct{}, 1),
 	}
+	if f.hasStore {
+		f.seed = known.x.seed
+	} else {
+		f.seed = maphash.MakeSeed()
+	}
+	return f
 }
 
 // Apply takes the next event of a stream:
@@ -90,9 +125,16 @@ func NewDeltaFIFO[T Object](known Reader[T]) *DeltaFIFO[T] {
 //
 // Apply returns an error also for an event without a name, for one that does
 // not fit the grammar, and [ErrStopped] after Close.
-func (f *DeltaFIFO[T]) Apply(ev Event[T]) error {
-	if ev.Key.Name == "" && ev.Type >= EventAdded && ev.Type <= EventBad {
-		return &ObjectError{Key: ev.Key, Err: errNoName}
+func (f *DeltaFIFO[T]) Apply(ev Event[T]) error { return f.apply(&ev) }
+
+// apply is Apply, for who has an event to point to. It does not keep ev.
+func (f *DeltaFIFO[T]) apply(ev *Event[T]) error {
+	var h uint32
+	if ev.Type >= EventAdded && ev.Type <= EventBad {
+		if ev.Key.Name == "" {
+			return &ObjectError{Key: ev.Key, Err: errNoName}
+		}
+		h = hashKey(f.seed, ev.Key)
 	}
 	f.mu.Lock()
 	defer f.unlockAndWake()
@@ -107,9 +149,9 @@ func (f *DeltaFIFO[T]) Apply(ev Event[T]) error {
 		return f.endListLocked(ev.Version)
 	case EventAdded, EventModified, EventDeleted, EventBad, EventBookmark:
 		if f.listing != nil {
-			return f.stageLocked(ev)
+			return f.stageLocked(h, ev)
 		}
-		f.changeLocked(ev)
+		f.changeLocked(h, ev)
 		return nil
 	default:
 		return fmt.Errorf("informer: DeltaFIFO: cannot apply an event of type %v", ev.Type)
@@ -177,29 +219,83 @@ func (f *DeltaFIFO[T]) Len() int {
 // PopAll returns the error of apply, [ErrStopped] if the queue is closed and
 // empty, or the cause of ctx.
 func (f *DeltaFIFO[T]) PopAll(ctx context.Context, apply func(Batch[T]) error) error {
-	if err := f.awaitWork(ctx); err != nil {
+	b, resync, err := f.take(ctx)
+	if err != nil {
 		return err
 	}
-	b := Batch[T]{Version: f.version, Replaced: f.list != nil, Rewound: f.rewound}
-	resync := f.resync
+	defer f.landed()
+	if f.flightList == nil && !resync {
+		f.flight.batch = slices.Grow(f.flight.batch, f.flight.len())
+		for p := range f.flight.all {
+			f.flight.batch = f.deltas(p).appendTo(f.flight.batch)
+		}
+	} else {
+		for p := range f.settled(f.flightList, f.flight, resync) {
+			f.flight.batch = f.deltas(p).appendTo(f.flight.batch)
+		}
+	}
+	b.Deltas = f.flight.batch
+	return apply(b)
+}
+
+// popParts is PopAll for the store that known reads, which finds out by itself
+// what it has: it is given at least what is pending. A few deltas are in the
+// batch, with parts nil. Many come in parts, each of them valid until the next.
+func (f *DeltaFIFO[T]) popParts(ctx context.Context, apply func(b Batch[T], parts iter.Seq[[]Deltas[T]])) error {
+	b, resync, err := f.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer f.landed()
+	switch {
+	case f.flightList != nil || resync:
+		apply(b, f.inParts(f.settled(f.flightList, f.flight, resync)))
+	case f.flight.len() > partSize:
+		apply(b, f.inParts(f.flight.all))
+	default:
+		for p := range f.flight.all {
+			f.flight.batch = append(f.flight.batch, f.told(p))
+		}
+		b.Deltas = f.flight.batch
+		apply(b, nil)
+	}
+	return nil
+}
+
+func (f *DeltaFIFO[T]) inParts(all iter.Seq[*place[pending[T]]]) iter.Seq[[]Deltas[T]] {
+	return func(yield func([]Deltas[T]) bool) {
+		for p := range all {
+			if len(f.flight.batch) == partSize {
+				if !yield(f.flight.batch) {
+					return
+				}
+				clear(f.flight.batch)
+				f.flight.batch = f.flight.batch[:0]
+			}
+			f.flight.batch = append(f.flight.batch, f.told(p))
+		}
+		if len(f.flight.batch) > 0 {
+			yield(f.flight.batch)
+		}
+	}
+}
+
+// take waits until something is pending, and takes all of it: flightList and
+// flight. It returns a batch without deltas, and whether a resync is due.
+func (f *DeltaFIFO[T]) take(ctx context.Context) (b Batch[T], resync bool, err error) {
+	if err := f.awaitWork(ctx); err != nil {
+		return b, false, err
+	}
+	defer f.mu.Unlock()
+	b = Batch[T]{Version: f.version, Replaced: f.list != nil, Rewound: f.rewound}
+	resync = f.resync
+	if spare := f.spare.Value(); spare != nil {
+		f.flight, f.spare = spare, weak.Pointer[load[T]]{}
+	}
 	f.flight, f.queue = f.queue, f.flight
 	f.flightList, f.list = f.list, nil
 	f.news, f.rewound, f.resync = false, false, false
-	f.mu.Unlock()
-	defer f.landed()
-
-	changes := &f.flight
-	if f.flightList != nil || resync {
-		settled := f.settle(f.flightList, &f.flight, resync)
-		changes = &settled
-	}
-	for k, p := range changes.all {
-		if d := f.deltas(k, p); d.first.Type != 0 {
-			f.batch = append(f.batch, d)
-		}
-	}
-	b.Deltas = f.batch
-	return apply(b)
+	return b, resync, nil
 }
 
 // Pop waits until something is pending, takes the key that has waited longest,
@@ -231,17 +327,20 @@ func (f *DeltaFIFO[T]) takeOne(ctx context.Context) (Deltas[T], error) {
 	}
 	defer f.mu.Unlock()
 	if f.list != nil || f.resync {
-		f.queue = f.settle(f.list, &f.queue, f.resync)
-		f.list, f.resync = nil, false
+		queue := &load[T]{}
+		for p := range f.settled(f.list, f.queue, f.resync) {
+			*queue.enter(p.hash, p.key) = p.entry
+		}
+		f.queue, f.list, f.resync = queue, nil, false
 	}
 	f.news = false
-	k, p, ok := f.queue.first()
-	if !ok {
+	p := f.queue.first()
+	if p == nil {
 		return Deltas[T]{}, nil
 	}
-	*f.flight.enter(k) = *p
-	f.queue.leave(k)
-	return f.deltas(k, f.flight.find(k)), nil
+	*f.flight.enter(p.hash, p.key) = p.entry
+	f.queue.leave(p.hash, p.key)
+	return f.deltas(f.flight.first()), nil
 }
 
 // awaitWork waits until there is something to take. On success the caller is
@@ -281,73 +380,105 @@ func (f *DeltaFIFO[T]) awaitWork(ctx context.Context) error {
 func (f *DeltaFIFO[T]) landed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.flight.reset()
+	f.flight.empty()
+	f.spareLocked(&f.flight)
+	f.spareLocked(&f.queue)
 	f.flightList = nil
 	f.taking = false
-	clear(f.batch)
-	if f.batch = f.batch[:0]; cap(f.batch) > roomyLine {
-		f.batch = nil
+}
+
+// spareLocked makes a line that is empty, and has much memory, the spare one. The
+// caller holds mu.
+func (f *DeltaFIFO[T]) spareLocked(l **load[T]) {
+	if (*l).len() == 0 && (*l).isRoomy() {
+		f.spare, *l = weak.Make(*l), &load[T]{}
 	}
 }
 
-// settle returns what the list, which may be nil, and what came after it change
-// for the consumer. It leaves both as they are.
-func (f *DeltaFIFO[T]) settle(list *staging[T], later *line[pending[T]], resync bool) line[pending[T]] {
-	var changes line[pending[T]]
+// settled yields what the list, which may be nil, what came after it, and a
+// resync change for the consumer. What it yields is valid until the next.
+func (f *DeltaFIFO[T]) settled(list *staging[T], later *load[T], resync bool) iter.Seq[*place[pending[T]]] {
 	known := f.known.Snapshot()
-	if list != nil {
-		changes = list.compare(known)
-	}
-	for k, p := range later.all {
-		c := changes.enter(k)
-		if p.hasGone {
-			c.remove(p.gone, p.exact)
+	return func(yield func(*place[pending[T]]) bool) {
+		tell := func(p *place[pending[T]]) bool {
+			if resync {
+				p.entry.again(known.get(p.hash, p.key))
+			}
+			return p.entry.isNothing() || yield(p)
 		}
-		if p.typ != 0 {
-			c.put(p.live, p.typ)
+		if list != nil && !list.changes(known, func(p *place[pending[T]]) bool {
+			l := later.find(p.hash, p.key)
+			if l != nil && p.entry.isNothing() {
+				return true
+			}
+			if l != nil {
+				p.entry.follow(l)
+				l.told = true
+			}
+			return tell(p)
+		}) {
+			return
 		}
-		if p.bad != "" {
-			c.turnBad(p.bad) // which may change nothing
-		} else {
-			c.listed = p.listed
+		var p place[pending[T]]
+		for l := range later.all {
+			if l.entry.told {
+				continue
+			}
+			p = place[pending[T]]{key: l.key, hash: l.hash}
+			if p.entry.follow(&l.entry); !tell(&p) {
+				return
+			}
+		}
+		if list != nil || !resync {
+			return
+		}
+		for obj := range known.All() {
+			p = place[pending[T]]{key: KeyOf(obj)}
+			if p.hash = known.hash(p.key); !later.has(p.hash, p.key) && !tell(&p) {
+				return
+			}
 		}
 	}
-	if !resync {
-		return changes
-	}
-	for obj := range known.All() {
-		if k := KeyOf(obj); !changes.has(k) || changes.find(k).spares(obj) {
-			changes.enter(k).put(obj, Sync)
-		}
-	}
-	return changes
 }
 
-func (f *DeltaFIFO[T]) deltas(k Key, p *pending[T]) Deltas[T] {
+// deltas returns what is pending, for a consumer of whom that is known which
+// known knows.
+func (f *DeltaFIFO[T]) deltas(p *place[pending[T]]) Deltas[T] {
 	if !f.hasStore {
-		return p.alone(k)
+		return p.entry.alone(p.key)
 	}
-	old, has := f.known.peek(k)
-	return p.over(k, old, has)
+	old, has := f.known.peek(p.hash, p.key)
+	return p.entry.over(p.key, old, has)
+}
+
+// told returns what is pending, for the store itself.
+func (f *DeltaFIFO[T]) told(p *place[pending[T]]) (d Deltas[T]) {
+	if p.entry.bad != "" {
+		d = f.deltas(p)
+	} else {
+		d = p.entry.alone(p.key)
+	}
+	d.hash = p.hash
+	return d
 }
 
 // stageLocked takes an event inside a list. The caller holds mu.
-func (f *DeltaFIFO[T]) stageLocked(ev Event[T]) error {
+func (f *DeltaFIFO[T]) stageLocked(h uint32, ev *Event[T]) error {
 	switch ev.Type {
 	case EventBookmark:
 		return errors.New("informer: DeltaFIFO: a bookmark inside a list")
 	case EventDeleted:
 		// Nothing is kept of what the consumer cannot get, or a list in which
 		// names come and go would grow with time.
-		ev.Exact = ev.Exact && (f.queue.has(ev.Key) || f.mayHaveLocked(ev.Key))
-		f.listing.remove(ev)
+		useful := f.queue.has(h, ev.Key) || f.mayHaveLocked(h, ev.Key)
+		f.listing.remove(h, ev, useful)
 	case EventAdded:
-		if f.listing.items.has(ev.Key) {
+		if f.listing.items.has(h, ev.Key) {
 			return &ObjectError{Key: ev.Key, Err: errTwice}
 		}
-		f.listing.put(ev, f.known)
+		f.listing.put(h, ev, f.known)
 	default:
-		f.listing.put(ev, f.known)
+		f.listing.put(h, ev, f.known)
 	}
 	return nil
 }
@@ -362,8 +493,8 @@ func (f *DeltaFIFO[T]) endListLocked(version string) error {
 	if f.list != nil {
 		list.inherit(f.list)
 	}
-	list.overtake(&f.queue, f.mayHaveLocked)
-	var rest line[pending[T]]
+	list.overtake(&f.queue.line, f.mayHaveLocked)
+	rest := &load[T]{}
 	if !f.hasStore {
 		rest = f.overtakenLocked(list)
 	}
@@ -377,36 +508,38 @@ func (f *DeltaFIFO[T]) endListLocked(version string) error {
 // known, of what is pending and not in the list, or there as another object;
 // and with them what the list has under that key, which leaves the list. The
 // caller holds mu.
-func (f *DeltaFIFO[T]) overtakenLocked(list *staging[T]) (gone line[pending[T]]) {
-	for k, p := range f.queue.all {
-		if it := list.items.find(k); it != nil && it.usable {
-			p.put(it.object, Replaced)
-			p.typ = Replaced
+func (f *DeltaFIFO[T]) overtakenLocked(list *staging[T]) *load[T] {
+	gone := &load[T]{}
+	for p := range f.queue.all {
+		e := &p.entry
+		if it := list.items.find(p.hash, p.key); it != nil && it.usable {
+			e.put(it.object, Replaced)
+			e.typ = Replaced
 		} else {
-			p.remove(p.live, false)
+			e.remove(e.live, false)
 		}
-		if p.listed = true; !p.hasGone {
+		if e.listed = true; !e.hasGone {
 			continue
 		}
-		*gone.enter(k) = *p
-		if list.items.has(k) {
-			list.items.leave(k)
+		*gone.enter(p.hash, p.key) = *e
+		if list.items.has(p.hash, p.key) {
+			list.items.leave(p.hash, p.key)
 		}
 	}
 	return gone
 }
 
 // changeLocked takes an event outside of lists. The caller holds mu.
-func (f *DeltaFIFO[T]) changeLocked(ev Event[T]) {
+func (f *DeltaFIFO[T]) changeLocked(h uint32, ev *Event[T]) {
 	switch ev.Type {
 	case EventAdded:
-		f.queue.enter(ev.Key).put(ev.Object, Added)
+		f.queue.enter(h, ev.Key).put(ev.Object, Added)
 	case EventModified:
-		f.queue.enter(ev.Key).put(ev.Object, Updated)
+		f.queue.enter(h, ev.Key).put(ev.Object, Updated)
 	case EventDeleted:
-		f.removeLocked(ev)
+		f.removeLocked(h, ev)
 	case EventBad:
-		f.turnBadLocked(ev)
+		f.turnBadLocked(h, ev)
 	}
 	f.version = reached(f.version, ev.Version)
 	f.news = true
@@ -415,27 +548,27 @@ func (f *DeltaFIFO[T]) changeLocked(ev Event[T]) {
 // removeLocked takes a deletion. Of an object that the consumer cannot have
 // nothing is left to tell; else a queue whose consumer sleeps would grow with
 // every name that comes and goes. The caller holds mu.
-func (f *DeltaFIFO[T]) removeLocked(ev Event[T]) {
-	if !f.mayHaveLocked(ev.Key) {
-		if f.queue.has(ev.Key) {
-			f.queue.leave(ev.Key)
+func (f *DeltaFIFO[T]) removeLocked(h uint32, ev *Event[T]) {
+	if !f.mayHaveLocked(h, ev.Key) {
+		if f.queue.has(h, ev.Key) {
+			f.queue.leave(h, ev.Key)
 		}
 		return
 	}
-	f.queue.enter(ev.Key).remove(ev.Object, ev.Exact)
+	f.queue.enter(h, ev.Key).remove(ev.Object, ev.Exact)
 }
 
 // turnBadLocked takes a bad state of an object. It matters only if it is another
 // object than the consumer has, or was to get. The caller holds mu.
-func (f *DeltaFIFO[T]) turnBadLocked(ev Event[T]) {
-	p := f.queue.find(ev.Key)
-	switch has := f.mayHaveLocked(ev.Key); {
+func (f *DeltaFIFO[T]) turnBadLocked(h uint32, ev *Event[T]) {
+	p := f.queue.find(h, ev.Key)
+	switch has := f.mayHaveLocked(h, ev.Key); {
 	case ev.UID == "": // it may be any
 	case p == nil && has && f.hasStore:
-		f.queue.enter(ev.Key).turnBad(ev.UID)
+		f.queue.enter(h, ev.Key).turnBad(ev.UID)
 	case p == nil:
 	case !has && p.typ != 0 && !sameUID(p.live.GetUID(), ev.UID):
-		f.queue.leave(ev.Key)
+		f.queue.leave(h, ev.Key)
 	default:
 		p.turnBad(ev.UID)
 	}
@@ -443,12 +576,12 @@ func (f *DeltaFIFO[T]) turnBadLocked(ev Event[T]) {
 
 // mayHaveLocked reports whether the consumer has an object under k, or may
 // get one from what it was given or from a list. The caller holds mu.
-func (f *DeltaFIFO[T]) mayHaveLocked(k Key) bool {
-	if !f.hasStore || f.flight.has(k) || f.list != nil && f.list.items.has(k) ||
-		f.flightList != nil && f.flightList.items.has(k) {
+func (f *DeltaFIFO[T]) mayHaveLocked(h uint32, k Key) bool {
+	if !f.hasStore || f.flight.has(h, k) || f.list != nil && f.list.items.has(h, k) ||
+		f.flightList != nil && f.flightList.items.has(h, k) {
 		return true
 	}
-	_, ok := f.known.peek(k)
+	_, ok := f.known.peek(h, k)
 	return ok
 }
 

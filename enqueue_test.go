@@ -2,6 +2,7 @@ package informer_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -58,6 +59,48 @@ func TestEnqueueEachFormerOwner(t *testing.T) {
 			t.Errorf("the queue has %q, want %q", rest, want)
 		}
 	})
+}
+
+// Promise 26: what changes after a start is worked on before what was there, by
+// Enqueue and by EnqueueEach; and of two states of an object the more urgent one
+// counts.
+func TestEnqueueRestart(t *testing.T) {
+	type queue = informer.WorkQueue[informer.Key]
+	for name, enqueue := range map[string]func(*informer.Informer[*fifoObject], *queue) (*informer.Registration, error){
+		"Enqueue": informer.Enqueue[*fifoObject],
+		"EnqueueEach": func(from *informer.Informer[*fifoObject], to *queue) (*informer.Registration, error) {
+			return informer.EnqueueEach(from, to, func(o *fifoObject, add func(informer.Key)) { add(informer.KeyOf(o)) })
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			source := newLiveSource()
+			for _, name := range []string{"a", "b", "c", "d"} {
+				source.write(name)
+			}
+			inf := run(t, source, informer.Options{})
+			queue := newQueue(t, informer.QueueOptions[informer.Key]{})
+			if _, err := enqueue(inf.Informer, queue); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			source.write("c")
+			source.write("new")
+			source.delete("b")
+			synctest.Wait()
+
+			var got []string
+			for queue.Len() > 0 {
+				lease := leaseNow(t, queue)
+				got = append(got, fmt.Sprintf("%s/%d", lease.Key.Name, lease.Priority))
+				lease.Done()
+			}
+			slices.Sort(got[:3])
+			slices.Sort(got[3:])
+			if want := []string{"b/0", "c/0", "new/0", "a/-2", "d/-2"}; !slices.Equal(got, want) {
+				t.Errorf("%s: leased %v, want %v", name, got, want)
+			}
+		})
+	}
 }
 
 func canceled(t *testing.T) context.Context {

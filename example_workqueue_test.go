@@ -83,6 +83,36 @@ func ExampleWorkQueue_Reschedule() {
 	// 1 true 0
 }
 
+// Keys of a higher priority go first; the others rise as they wait.
+func ExampleWorkQueue_AddWith() {
+	queue, err := informer.NewWorkQueue(informer.QueueOptions[string]{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, key := range []string{"nightly check of web", "nightly check of db"} {
+		queue.AddWith(key, informer.AddOptions{Priority: informer.PriorityLow})
+	}
+	queue.Add("new version of web")
+	queue.AddWith("deletion of db", informer.AddOptions{Priority: informer.PriorityHigh})
+	queue.Add("nightly check of db") // somebody waits for it
+
+	for queue.Len() > 0 {
+		lease, err := queue.Get(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(lease.Key)
+		lease.Done()
+	}
+	// Output:
+	// deletion of db
+	// new version of web
+	// nightly check of db
+	// nightly check of web
+}
+
 // Drain works off what is ready, and returns the rest.
 func ExampleWorkQueue_Drain() {
 	queue, err := informer.NewWorkQueue(informer.QueueOptions[string]{})

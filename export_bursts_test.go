@@ -17,7 +17,7 @@ var errTestBad = errors.New("bad")
 func (b *TestBadTable) Bad(key Key) { b.h.skip(key, badObject{err: &ObjectError{key, errTestBad}}) }
 
 // Repair says that an object is good.
-func (b *TestBadTable) Repair(key Key) { b.h.repair(EventModified, key, false) }
+func (b *TestBadTable) Repair(key Key) { b.h.follow("9", true, key) }
 
 // List is a list, of which items tells.
 func (b *TestBadTable) List(items func()) {

@@ -11,29 +11,36 @@ func FIFOHasWork[T Object](f *DeltaFIFO[T]) bool {
 func FIFOStaged[T Object](f *DeltaFIFO[T], k Key) T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.listing.items.find(k).object
+	return f.listing.items.find(hashKey(f.seed, k), k).object
 }
 
 // FIFORoom returns how many places the queue has memory for.
 func FIFORoom[T Object](f *DeltaFIFO[T]) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return cap(f.queue.places) + cap(f.flight.places) + cap(f.batch)
+	return room(&f.queue.line) + room(&f.flight.line) + cap(f.queue.batch) + cap(f.flight.batch)
 }
 
 // FIFOPlaces returns how many places the queue keeps, holes included.
-func FIFOPlaces[T Object](f *DeltaFIFO[T]) int { return len(f.queue.places) }
+func FIFOPlaces[T Object](f *DeltaFIFO[T]) int { return f.queue.end }
+
+func room[E any](l *line[E]) (n int) {
+	for _, page := range l.pages {
+		n += cap(page)
+	}
+	return n
+}
 
 // ValidateFIFO checks the invariants that comments state.
 func ValidateFIFO[T Object](t interface{ Fatalf(string, ...any) }, f *DeltaFIFO[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	lines := []*line[pending[T]]{&f.queue, &f.flight}
+	lines := []*line[pending[T]]{&f.queue.line, &f.flight.line}
 	for _, l := range lines {
 		validateLine(t, l)
-		for k, p := range l.all {
-			if p.typ == 0 && !p.hasGone && p.bad == "" || p.bad != "" && (p.typ != 0 || p.hasGone) {
-				t.Fatalf("%v is pending without anything to say", k)
+		for p := range l.all {
+			if e := &p.entry; e.isNothing() || e.bad != "" && (e.typ != 0 || e.hasGone) {
+				t.Fatalf("%v is pending without anything to say", p.key)
 			}
 		}
 	}
@@ -45,23 +52,37 @@ func ValidateFIFO[T Object](t interface{ Fatalf(string, ...any) }, f *DeltaFIFO[
 }
 
 func validateLine[E any](t interface{ Fatalf(string, ...any) }, l *line[E]) {
-	taken := 0
-	for i, p := range l.places {
+	taken, cells := 0, 0
+	for i := range l.end {
+		p := l.place(i)
 		if !p.taken {
 			continue
 		}
 		taken++
-		if at, ok := l.at[p.key]; !ok || at != i {
-			t.Fatalf("%v is in place %d, and filed at %d (%v)", p.key, i, at, ok)
+		if l.find(p.hash, p.key) != &p.entry {
+			t.Fatalf("%v is in place %d, and not found there", p.key, i)
 		}
 		if i < l.head {
 			t.Fatalf("%v is in place %d, before the head %d", p.key, i, l.head)
 		}
 	}
-	if taken != len(l.at) {
-		t.Fatalf("%d places are taken, and %d keys filed", taken, len(l.at))
+	for _, cell := range l.index {
+		if cell != 0 {
+			cells++
+		}
 	}
-	if len(l.places) > roomyLine && tooLong(len(l.places), taken+1) {
-		t.Fatalf("%d places for %d entries", len(l.places), taken)
+	places := 0
+	for i, page := range l.pages {
+		if places += len(page); i < l.end/pageSize && len(page) < pageSize {
+			t.Fatalf("page %d has %d places of %d", i, len(page), l.end)
+		}
+	}
+	switch {
+	case taken != l.held:
+		t.Fatalf("%d places are taken, and %d counted", taken, l.held)
+	case cells != l.end || places != l.end || 3*cells > 2*len(l.index):
+		t.Fatalf("%d cells of %d, for %d places, want %d", cells, len(l.index), places, l.end)
+	case l.end > roomyLine && tooLong(l.end, taken+1):
+		t.Fatalf("%d places for %d entries", l.end, taken)
 	}
 }

@@ -26,7 +26,7 @@ const InPlaceDefault, Stride = maxInPlace, stride
 
 // ApplyThen is the apply of the Informer.
 func ApplyThen[T Object](x *Indexer[T], b Batch[T], emit func(Change[T]), then func(Reader[T])) {
-	x.apply(b, emit, func(s *state[T]) {
+	x.apply(b, nil, emit, func(s *state[T]) {
 		if then != nil {
 			then(Reader[T]{x, s})
 		}

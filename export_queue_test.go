@@ -9,6 +9,13 @@ func QueueWaiting[K comparable](q *WorkQueue[K]) int {
 	return q.waiting
 }
 
+// QueueAges tells whether keys age.
+func QueueAges[K comparable](q *WorkQueue[K]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lines.runs
+}
+
 // LimiterEntries tells how many keys an exponential or fast-slow limiter
 // remembers, and how many it has room for.
 func LimiterEntries[K comparable](l RateLimiter[K]) (entries, room int) {
@@ -105,70 +112,89 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 	if q.keys.sparse() && !q.shrinking {
 		return fmt.Errorf("%d keys in room for %d, for ever", q.keys.used, cap(q.keys.slots))
 	}
-	if err := q.validateLineLocked(); err != nil {
+	if err := q.validateLinesLocked(); err != nil {
 		return err
 	}
 	if err := q.validateDelaysLocked(); err != nil {
 		return err
 	}
-	counts, leased, drainers := map[workState]int{}, 0, 0
-	numbers := map[uint64]bool{}
+	counts, leased := map[workState]int{}, 0
+	numbers := map[leaseNumber]bool{}
 	for _, c := range q.keys.cells {
 		if c.slot == 0 {
 			continue
 		}
 		w := q.keys.at(c.slot - 1)
 		counts[w.at]++
-		if w.drains {
-			drainers++
-		}
-		if w.lease != 0 {
+		if w.leased() {
 			leased++
 		}
 		switch {
-		case w.lease != 0 && (numbers[w.lease] || w.lease > q.leases):
+		case w.leased() && (numbers[w.lease] || later(w.lease, q.leases)):
 			return fmt.Errorf("lease %d is not the only one of its number", w.lease)
-		case w.at == workIdle && w.lease == 0:
+		case w.at == workIdle && !w.leased():
 			return fmt.Errorf("slot %d is neither pending nor leased", c.slot-1)
-		case w.lease != 0 && (w.at == workReady || w.at == workKept):
+		case w.leased() && (w.at == workReady || w.at == workKept):
 			return fmt.Errorf("slot %d is leased and in state %d", c.slot-1, w.at)
-		case w.lease == 0 && (w.at == workAgain || w.drains):
+		case !w.leased() && w.at == workAgain:
 			return fmt.Errorf("slot %d is not leased, but %+v", c.slot-1, *w)
-		case w.limited && w.at != workDelayed && (w.at != workIdle || w.lease == 0):
+		case w.limited && w.at != workDelayed && (w.at != workIdle || !w.leased()):
 			return fmt.Errorf("slot %d: limited, but %+v", c.slot-1, *w)
 		case w.at == workKept && q.stage == queueOpen:
 			return fmt.Errorf("slot %d is kept in an open queue", c.slot-1)
 		}
 		numbers[w.lease] = true
 	}
+	for key, n := range q.drainers {
+		if slot := q.keys.find(q.hash(key), key); n < 1 || slot == noSlot || !q.keys.at(slot).leased() {
+			return fmt.Errorf("%v is not leased, but its holder drains", key)
+		}
+	}
 	pending := q.keys.len() - counts[workIdle]
 	switch {
-	case counts[workReady] != q.line.len, counts[workDelayed] != q.delays.len():
-		return fmt.Errorf("states %v, but line %d and delays %d", counts, q.line.len, q.delays.len())
-	case pending != q.pending, leased != q.leased, drainers != q.drainers:
-		return fmt.Errorf("pending, leased, draining = %d, %d, %d, want %d, %d, %d",
-			q.pending, q.leased, q.drainers, pending, leased, drainers)
+	case counts[workReady] != q.lines.len, counts[workDelayed] != q.delays.len():
+		return fmt.Errorf("states %v, but line %d and delays %d", counts, q.lines.len, q.delays.len())
+	case pending != q.pending, leased != q.leased:
+		return fmt.Errorf("pending, leased = %d, %d, want %d, %d", q.pending, q.leased, pending, leased)
 	case q.stage == queueEnded && pending > 0:
 		return fmt.Errorf("ended with %d pending", pending)
-	case q.stage != queueOpen && q.line.len == 0 && leased <= drainers && !q.hasSettled():
+	case q.stage != queueOpen && q.lines.len == 0 && leased <= len(q.drainers) && !q.hasSettled():
 		return fmt.Errorf("worked off, but not settled")
-	case q.waiting > 0 && !q.waking && (q.line.len > 0 || q.stage != queueOpen):
+	case q.waiting > 0 && !q.waking && (q.lines.len > 0 || q.stage != queueOpen):
 		return fmt.Errorf("%d calls wait in Get, and none is woken", q.waiting)
 	}
 	return nil
 }
 
-func (q *WorkQueue[K]) validateLineLocked() error {
-	prev, n := noSlot, 0
-	for at := q.line.first; n < q.line.len; n++ {
-		w := q.keys.at(at)
-		if w.at != workReady || w.prev != prev {
-			return fmt.Errorf("place %d in line: %+v after %d", n, *w, prev)
+func later(a, b leaseNumber) bool { return a.high > b.high || a.high == b.high && a.low > b.low }
+
+func (q *WorkQueue[K]) validateLinesLocked() error {
+	n := 0
+	for i, line := range q.lines.ends {
+		prev, rank := noSlot, q.lines.rank(PriorityLow+Priority(i))
+		for at := line.first; at != noSlot; n++ {
+			w := q.keys.at(at)
+			switch {
+			case n == q.lines.len:
+				return fmt.Errorf("more than %d keys in line", n)
+			case w.at != workReady || w.prev != prev:
+				return fmt.Errorf("line %d: %+v after %d", i, *w, prev)
+			case prev != noSlot && before(w.rank, q.keys.at(prev).rank), before(rank, w.rank):
+				return fmt.Errorf("line %d: a rank falls, or is of the future: %+v, clock %d", i, *w, q.lines.clock)
+			case w.priority < PriorityLow+Priority(i) || w.priority > PriorityHigh:
+				return fmt.Errorf("line %d: priority %d", i, w.priority)
+			}
+			prev, at = at, w.next
 		}
-		prev, at = at, w.next
+		if line.last != prev {
+			return fmt.Errorf("line %d ends at %d, want %d", i, line.last, prev)
+		}
 	}
-	if n > 0 && (q.line.last != prev || q.keys.at(prev).next != noSlot) {
-		return fmt.Errorf("the line does not end at %d", prev)
+	switch {
+	case n != q.lines.len:
+		return fmt.Errorf("%d keys are in line, want %d", n, q.lines.len)
+	case !q.lines.runs && !q.lines.aged():
+		return fmt.Errorf("keys do not age: %+v", q.lines)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"iter"
 	"slices"
 	"time"
 )
@@ -15,8 +16,12 @@ type fanOut[T Object] struct {
 
 	// Of the writer.
 
-	log cursor[T]     // the end of the log, unpublished changes included
-	at  time.Duration // when the batch came that is being applied
+	log    cursor[T]     // the end of the log, unpublished changes included
+	at     time.Duration // when the batch came that is being applied
+	expect int           // about how many changes it brings
+	batch  published[T]  // what it has led to
+	emit   func(Change[T])
+	then   func(*state[T]) // both made once: closures for each batch would be garbage
 
 	// These are guarded by store.mu, as they change together with the state:
 	// a handler that joins gets a state and the position that belongs to it.
@@ -34,45 +39,56 @@ type fanOut[T Object] struct {
 
 func newFanOut[T Object](store *Indexer[T]) *fanOut[T] {
 	log := newLog[T]()
-	return &fanOut[T]{
+	f := &fanOut[T]{
 		store: store, began: time.Now(), log: log, published: log,
 		synced: make(chan struct{}),
 	}
+	f.emit, f.then = f.record, f.publishLocked
+	return f
 }
 
 // now is the time that the ages of changes are told by.
 func (f *fanOut[T]) now() time.Duration { return time.Since(f.began) }
 
-// apply brings the store to the state after b, and wakes those who are to know.
-func (f *fanOut[T]) apply(b Batch[T]) {
-	var followers []*follower[T]
-	var objects int
-	var listed bool
-	if len(b.Deltas) > 0 {
+// apply brings the store to the state after b, whose deltas come in parts unless
+// that is nil, and wakes those who are to know.
+func (f *fanOut[T]) apply(b Batch[T], parts iter.Seq[[]Deltas[T]]) {
+	f.batch = published[T]{rewound: b.Rewound}
+	if f.expect = len(b.Deltas); parts != nil {
+		f.expect = logSegment
+	}
+	if f.expect > 0 {
 		f.at = f.now() // once a batch, as it costs more than a change does
 	}
-	f.store.apply(b, f.record, func(s *state[T]) {
-		followers, objects, listed = f.followers, s.len(), s.listed
-		f.publishLocked(s, b.Rewound)
-	})
-	for _, h := range followers {
-		h.notify(f.log.pos, objects, listed)
+	f.store.apply(b, parts, f.emit, f.then)
+	for _, h := range f.batch.followers {
+		h.notify(f.log.pos, f.batch.objects, f.batch.listed)
 	}
+	f.batch = published[T]{} // or it would keep handlers that leave
+}
+
+// published is what the writer has to know of the state that a batch led to.
+type published[T Object] struct {
+	rewound   bool // before it
+	followers []*follower[T]
+	objects   int
+	listed    bool
 }
 
 // record appends a change to the log.
-func (f *fanOut[T]) record(c Change[T]) { f.log.append(c, f.at) }
+func (f *fanOut[T]) record(c Change[T]) { f.log.append(c, f.at, f.expect) }
 
 // publishLocked notes what belongs to s, the new state. The caller holds
 // store.mu.
-func (f *fanOut[T]) publishLocked(s *state[T], rewound bool) {
+func (f *fanOut[T]) publishLocked(s *state[T]) {
+	f.batch.followers, f.batch.objects, f.batch.listed = f.followers, s.len(), s.listed
 	f.log.seal()
 	f.published = f.log
 	if s.listed && !f.listed {
 		f.listed = true
 		close(f.synced)
 	}
-	if rewound {
+	if f.batch.rewound {
 		f.epoch++
 	}
 	if f.moved != nil {

@@ -116,23 +116,21 @@ func (h *follower[T]) takeLocked() (run []Change[T], missed backlog[T]) {
 	return run, missed
 }
 
+// callRun makes the calls for a piece of the log.
 func (h *follower[T]) callRun(run []Change[T]) {
-	for i := range run {
-		if !h.call(run[i]) {
-			return
-		}
-		h.left.Add(-1)
+	for len(run) > 0 && !h.removed.Load() {
+		run = run[h.calls(run, 1):]
 	}
 }
 
 // callBacklog makes the calls for what was missed, and lets go of each entry.
 func (h *follower[T]) callBacklog(rest backlog[T]) {
-	for key, m := range rest.all {
-		h.since.Store(int64(m.since))
-		if !m.tell(key, h.call) {
+	for p := range rest.all {
+		h.since.Store(int64(p.entry.since))
+		if !p.entry.tell(p.key, h.call) {
 			return
 		}
-		*m = missed[T]{}
+		p.entry = missed[T]{}
 		h.left.Add(-1)
 	}
 }
@@ -177,21 +175,34 @@ func (h *follower[T]) expectLocked(n int) {
 // call calls the handler, unless it is removed. It reports whether there may be
 // more calls.
 func (h *follower[T]) call(c Change[T]) (more bool) {
-	if h.removed.Load() {
-		return false
-	}
+	one := [1]Change[T]{c}
+	h.calls(one[:], 0)
+	return !h.removed.Load()
+}
+
+// calls calls the handler for one change after the other, until it is removed or
+// has panicked, and returns how many changes that were. After each it takes
+// count off left.
+func (h *follower[T]) calls(run []Change[T], count int64) (n int) {
 	returned := false
-	defer func() {
-		if cause := recover(); cause != nil {
-			h.panicked(c.Key, cause)
-		} else if !returned {
-			h.report(&ObjectError{Key: c.Key, Err: fmt.Errorf("%s has ended its goroutine, and is removed", h.opts.Name)})
+	defer func() { // once for all, as it costs as much as a call
+		if returned {
+			return
 		}
-		more = !h.removed.Load()
+		if cause := recover(); cause != nil {
+			h.panicked(run[n].Key, cause)
+		} else {
+			h.report(&ObjectError{Key: run[n].Key, Err: fmt.Errorf("%s has ended its goroutine, and is removed", h.opts.Name)})
+		}
+		h.left.Add(-count)
+		n++
 	}()
-	h.handle(c)
+	for ; n < len(run) && !h.removed.Load(); n++ {
+		h.handle(run[n])
+		h.left.Add(-count)
+	}
 	returned = true
-	return true
+	return n
 }
 
 // panicked deals with a panic of the handler, as its options say.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +22,11 @@ const (
 // health is the Status of a [Reflector], which writes it, and who asks for it
 // reads it.
 type health struct {
+	began time.Time
+	// heard is when anything came last, as the time from began, plus 1; zero
+	// if nothing has.
+	heard atomic.Int64
+
 	mu sync.Mutex // guards the fields below; no user code runs under it
 
 	status Status
@@ -98,10 +104,17 @@ func (h *health) succeedLocked(state State) stateChange {
 	return h.enterLocked(state)
 }
 
-// follow records that a watch has brought the state to version.
-func (h *health) follow(version string) stateChange {
+// hear records that something has come now.
+func (h *health) hear(now time.Time) { h.heard.Store(int64(now.Sub(h.began)) + 1) }
+
+// follow records that an event of a watch has brought the state to version, and,
+// if taken, found an object good, or gone.
+func (h *health) follow(version string, taken bool, key Key) stateChange {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if taken && len(h.bad.byKey.entries) > 0 {
+		h.bad.byKey.remove(key)
+	}
 	h.status.Version = version
 	return h.succeedLocked(StateWatching)
 }
@@ -144,6 +157,9 @@ func (h *health) watching(since time.Time) {
 func (h *health) read() Status {
 	h.mu.Lock()
 	s := h.status
+	if heard := h.heard.Load(); heard > 0 {
+		s.LastEvent = h.began.Add(time.Duration(heard - 1))
+	}
 	quiet := !h.open.IsZero() && time.Since(h.open) >= quietSettled
 	for _, o := range h.bad.byKey.entries {
 		s.Bad = append(s.Bad, o.err)
@@ -196,21 +212,19 @@ func (h *health) skip(key Key, o badObject) bool {
 	return !known || was.version != o.version || was.uid != o.uid || was.err.Error() != o.err.Error()
 }
 
-// repair records that an event of type t found key good, or gone. What a list
-// says counts only when the list is complete.
-func (h *health) repair(t EventType, key Key, listing bool) {
+// repair records that an item of a list, an event of type t, found key good, or
+// gone. It counts only when the list is complete.
+func (h *health) repair(t EventType, key Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if listing && t != EventDeleted {
+	if t != EventDeleted {
 		h.status.Objects++
 	}
-	o, known := h.bad.byKey.entries[key]
-	switch {
-	case !known:
-	case listing:
+	if len(h.bad.byKey.entries) == 0 {
+		return
+	}
+	if o, known := h.bad.byKey.entries[key]; known {
 		o.list = 0
 		h.bad.byKey.put(key, o)
-	default:
-		h.bad.byKey.remove(key)
 	}
 }

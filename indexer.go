@@ -3,6 +3,7 @@ package informer
 import (
 	"errors"
 	"hash/maphash"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -103,7 +104,7 @@ func (x *Indexer[T]) write(t DeltaType, obj T) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	x.single[0] = Deltas[T]{Key: key, first: Delta[T]{Type: t, Object: obj}}
-	x.work(Batch[T]{Deltas: x.single[:]}, stride, nil, nil)
+	x.work(Batch[T]{Deltas: x.single[:]}, nil, nil, nil)
 	x.single[0] = Deltas[T]{}
 	return nil
 }
@@ -139,7 +140,7 @@ func (x *Indexer[T]) Replace(objs []T, version string) error {
 		}
 		return true
 	})
-	x.work(b, stride, nil, nil)
+	x.work(b, nil, nil, nil)
 	return nil
 }
 
@@ -147,34 +148,37 @@ func (x *Indexer[T]) Replace(objs []T, version string) error {
 // over, and returns what that changed, in the order of b.
 func (x *Indexer[T]) Apply(b Batch[T]) []Change[T] {
 	var changes []Change[T]
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	x.work(b, safeStride(b.Deltas), func(c Change[T]) { changes = append(changes, c) }, nil)
+	var parts iter.Seq[[]Deltas[T]]
+	if repeats(b.Deltas) {
+		parts = slices.Chunk(b.Deltas, 1)
+	}
+	x.apply(b, parts, func(c Change[T]) { changes = append(changes, c) }, nil)
 	return changes
 }
 
-// safeStride returns how many deltas may be worked at a time: two of one key,
-// as in batches that were joined by hand, must not be.
-func safeStride[T Object](deltas []Deltas[T]) int {
+// repeats reports whether a key is there twice, as in batches that were joined
+// by hand: such deltas must not be worked together.
+func repeats[T Object](deltas []Deltas[T]) bool {
+	if len(deltas) < 2 {
+		return false
+	}
 	keys := make(map[Key]struct{}, len(deltas))
 	for i := range deltas {
 		keys[deltas[i].Key] = struct{}{}
 	}
-	if len(keys) < len(deltas) {
-		return 1
-	}
-	return stride
+	return len(keys) < len(deltas)
 }
 
 // apply brings the store to the state after b, which must hold one entry a key.
+// If parts is not nil it yields the deltas instead of b.
 //
 // It calls emit for every change, in order, while the batch is worked and under
 // no lock that readers take; and then, at the moment of the switch and under
 // mu, with the new state, which must not be kept. Either may be nil.
-func (x *Indexer[T]) apply(b Batch[T], emit func(Change[T]), then func(*state[T])) {
+func (x *Indexer[T]) apply(b Batch[T], parts iter.Seq[[]Deltas[T]], emit func(Change[T]), then func(*state[T])) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	x.work(b, stride, emit, then)
+	x.work(b, parts, emit, then)
 }
 
 // between runs f between two states, under mu: it must be short. The state that
@@ -203,7 +207,7 @@ func (x *Indexer[T]) look() *state[T] {
 // work is apply for the holder of writing. The order of its steps is what makes
 // a batch atomic: all code of the user's runs in prepare, before anything is
 // written that readers could see, and commit cannot fail.
-func (x *Indexer[T]) work(b Batch[T], step int, emit func(Change[T]), then func(*state[T])) {
+func (x *Indexer[T]) work(b Batch[T], parts iter.Seq[[]Deltas[T]], emit func(Change[T]), then func(*state[T])) {
 	finished := false
 	defer func() {
 		if !finished { // a method of T panicked, or emit
@@ -213,13 +217,16 @@ func (x *Indexer[T]) work(b Batch[T], step int, emit func(Change[T]), then func(
 
 	s := x.newest.Load()
 	initial := b.Replaced && !s.listed
-	if n := len(b.Deltas); n <= min(x.inPlace, step) && !s.sparse() {
+	if n := len(b.Deltas); parts == nil && n <= min(x.inPlace, stride) && !s.sparse() {
 		moves := x.prepare(s, b.Deltas, initial, emit)
 		s = x.begin(moves <= maxMoves)
 		x.commit(s)
 	} else {
+		if parts == nil {
+			parts = slices.Chunk(b.Deltas, stride)
+		}
 		s = x.begin(false)
-		for part := range slices.Chunk(b.Deltas, step) {
+		for part := range parts {
 			x.prepare(s, part, initial, emit)
 			x.commit(s)
 		}

@@ -74,7 +74,7 @@ func New[T Object](source ListerWatcher[T], opts Options) (*Informer[T], error) 
 		}
 	}
 	inf.opts = opts
-	if inf.reflector, err = NewReflector(source, inf.fifo.Apply, opts); err != nil {
+	if inf.reflector, err = newReflector(source, inf.fifo.apply, opts); err != nil {
 		return nil, err
 	}
 	return inf, nil
@@ -125,12 +125,8 @@ func (inf *Informer[T]) begin(stop context.CancelFunc) error {
 
 // pump brings batches from the queue to the store until ctx ends.
 func (inf *Informer[T]) pump(ctx context.Context) error {
-	apply := func(b Batch[T]) error {
-		inf.fan.apply(b)
-		return nil
-	}
 	for {
-		err := inf.fifo.PopAll(ctx, apply)
+		err := inf.fifo.popParts(ctx, inf.fan.apply)
 		if ctx.Err() != nil {
 			return nil
 		}

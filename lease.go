@@ -17,10 +17,12 @@ type Lease[K comparable] struct {
 	// Attempt counts the leases of the key since one ended in Done: it is 1,
 	// and one more after each Retry.
 	Attempt int
+	// Priority is the highest one that the key was added with. Retry keeps it.
+	Priority Priority
 
+	slot   uint32      // where the key was when it was leased: a good guess
+	number leaseNumber // never used twice in a queue
 	queue  *WorkQueue[K]
-	number uint64 // never used twice in a queue
-	slot   uint32 // where the key was when it was leased: a good guess
 }
 
 // Done finishes the lease: what there was to do has been done. If the key was
@@ -56,7 +58,8 @@ func (l Lease[K]) Retry(err error) (taken bool) {
 	if !ok {
 		return false
 	}
-	out := outcome{again: true, failed: true, due: noDelay}
+	out := l.again()
+	out.failed = true
 	defer func() { taken = q.finish(l, out) }()
 
 	if q.onError != nil && isFailure(err) {
@@ -84,34 +87,42 @@ type outcome struct {
 	limited bool  // due came from the limiter
 	stays   bool  // if it is delayed, then because the limiter said so before
 	due     int64 // when
+	// The priority with which it is pending at least.
+	priority Priority
+}
+
+// again returns the outcome that the key is ready again.
+func (l Lease[K]) again() outcome {
+	return outcome{again: true, due: noDelay, priority: l.Priority.known()}
 }
 
 // release finishes the lease as if it had not been: the key is ready again.
 func (l Lease[K]) release() bool {
-	return l.queue.finish(l, outcome{again: true, due: noDelay})
+	return l.queue.finish(l, l.again())
 }
 
-// leaseLocked leases the first key in line. There is one. The caller holds mu.
+// leaseLocked leases the next key in line. There is one. The caller holds mu.
 func (q *WorkQueue[K]) leaseLocked() Lease[K] {
-	slot := q.line.first
+	slot := q.nextLocked()
 	q.moveLocked(slot, workIdle, 0)
-	q.leases++
+	q.leases = q.leases.next()
 	q.leased++
 	w := q.keys.at(slot)
 	w.lease = q.leases
 	return Lease[K]{
-		Key:     q.keys.key(slot),
-		Attempt: int(w.attempts) + 1,
-		queue:   q,
-		number:  q.leases,
-		slot:    slot,
+		Key:      q.keys.key(slot),
+		Attempt:  int(w.attempts) + 1,
+		Priority: w.priority,
+		queue:    q,
+		number:   q.leases,
+		slot:     slot,
 	}
 }
 
 // heldLocked returns the slot of the key that l leases, noSlot if l has been
 // finished. The caller holds mu.
 func (q *WorkQueue[K]) heldLocked(l Lease[K]) uint32 {
-	if l.number == 0 {
+	if l.number == (leaseNumber{}) {
 		return noSlot // the zero Lease
 	}
 	if int(l.slot) < len(q.keys.slots) && q.keys.at(l.slot).lease == l.number {
@@ -136,7 +147,7 @@ func (q *WorkQueue[K]) takeOver(l Lease[K]) (Lease[K], bool) {
 	if slot == noSlot {
 		return l, false
 	}
-	q.leases++
+	q.leases = q.leases.next()
 	q.keys.at(slot).lease = q.leases
 	l.slot, l.number = slot, q.leases
 	return l, true
@@ -196,11 +207,10 @@ func (q *WorkQueue[K]) forget(l Lease[K]) bool {
 func (q *WorkQueue[K]) finishLocked(slot uint32, out outcome) bool {
 	w := q.keys.at(slot)
 	taken := !out.again || q.stage != queueEnded
-	if w.drains {
-		w.drains = false
-		q.drainers--
+	if len(q.drainers) > 0 {
+		delete(q.drainers, q.keys.key(slot))
 	}
-	w.lease = 0
+	w.lease = leaseNumber{}
 	q.leased--
 	switch {
 	case !out.again:
@@ -208,12 +218,15 @@ func (q *WorkQueue[K]) finishLocked(slot uint32, out outcome) bool {
 	case out.failed:
 		w.attempts++
 	}
+	if out.again && w.at != workIdle {
+		q.raiseLocked(slot, out.priority)
+	}
 	switch {
 	case w.at == workAgain:
 		q.moveLocked(slot, q.nowLocked(w), 0)
 	case w.at == workDelayed && out.stays:
 	case out.again && taken:
-		q.scheduleLocked(slot, q.dueLocked(out), keepEarliest)
+		q.scheduleLocked(slot, q.dueLocked(out), keepEarliest, out.priority)
 		w.limited = w.at == workDelayed && (w.limited || out.limited)
 	}
 	if w.at == workIdle {

@@ -2,67 +2,126 @@ package informer
 
 // line holds one entry a key, in the order in which the keys came: what is
 // pending in a [DeltaFIFO], and what a slow handler missed. An entry may change
-// while it waits, and keeps its place. The zero value is an empty line.
+// while it waits, and keeps its place. The caller brings the hash of each key,
+// always the same one. The zero value is an empty line.
 //
-//	places  [ hole | hole | b | hole | d | e ]
-//	                        ▲ head          at = {b: 2, d: 4, e: 5}
+//	index  [ · | b4 | a3 | · | · | e6 | · | c2 | … ]    hash and place, by hash
+//	pages  [ hole | hole | b | hole | e ] [ … ]
+//	                       ▲ head         ▲ end
 //
 // A key that leaves from the middle leaves a hole; a line of which more than a
 // third is holes is closed up.
+//
+// Invariants: each place before end, hole or not, has one cell in index, so that
+// a search need not stop at a key that has left. At most two thirds of the cells
+// are in use. No place before head is taken. All pages before
+// that with end are full, and those behind it are empty.
 type line[E any] struct {
-	at     map[Key]int // the place of each key
-	places []place[E]
-	head   int // no place before it is taken
+	index []uint64     // open addressing: the hash, then the place plus 1; 0 if empty
+	pages [][]place[E] // of pageSize places; only the first has less room at first
+	end   int          // the number of places
+	head  int
+	held  int // of those, how many are taken
 }
 
 type place[E any] struct {
 	key   Key
+	hash  uint32
 	taken bool // else a hole
 	entry E
 }
 
-// roomyLine is the capacity up to which an emptied line keeps its memory, and
-// the number of places below which holes do not matter.
-const roomyLine = 64
+const (
+	// pageSize is the number of places that are allocated at a time.
+	pageSize = 256
+	// roomyLine is the number of places up to which holes do not matter.
+	roomyLine = pageSize
+	// leastIndex is the number of cells of the smallest index.
+	leastIndex = 16
+)
 
-func (l *line[E]) len() int { return len(l.at) }
+func (l *line[E]) len() int { return l.held }
 
-func (l *line[E]) has(k Key) bool {
-	_, ok := l.at[k]
-	return ok
-}
+func (l *line[E]) place(i int) *place[E] { return &l.pages[i/pageSize][i%pageSize] }
 
 // find returns the entry of k, nil if there is none. It is valid until the
 // next call of enter, leave or reset.
-func (l *line[E]) find(k Key) *E {
-	if i, ok := l.at[k]; ok {
-		return &l.places[i].entry
+func (l *line[E]) find(h uint32, k Key) *E {
+	if l.held == 0 {
+		return nil
+	}
+	for i := int(h) & (len(l.index) - 1); l.index[i] != 0; i = (i + 1) & (len(l.index) - 1) {
+		if uint32(l.index[i]>>32) != h {
+			continue
+		}
+		if p := l.place(int(uint32(l.index[i])) - 1); p.taken && p.key == k {
+			return &p.entry
+		}
 	}
 	return nil
 }
 
+func (l *line[E]) has(h uint32, k Key) bool { return l.find(h, k) != nil }
+
 // enter returns the entry of k, a new one at the end if there was none. It is
 // valid as long as one of find.
-func (l *line[E]) enter(k Key) *E {
-	if e := l.find(k); e != nil {
+func (l *line[E]) enter(h uint32, k Key) *E {
+	if e := l.find(h, k); e != nil {
 		return e
 	}
-	if l.at == nil {
-		l.at = make(map[Key]int)
+	if 3*(l.end+1) > 2*len(l.index) {
+		l.reindex()
 	}
-	l.at[k] = len(l.places)
-	l.places = append(l.places, place[E]{key: k, taken: true})
-	return &l.places[len(l.places)-1].entry
+	n := l.end / pageSize
+	switch {
+	case len(l.pages) == 0:
+		l.pages = [][]place[E]{nil}
+	case n == len(l.pages):
+		l.pages = append(l.pages, make([]place[E], 0, pageSize))
+	}
+	l.end++
+	l.held++
+	l.file(h, l.end)
+	l.pages[n] = append(l.pages[n], place[E]{key: k, hash: h, taken: true})
+	return &l.pages[n][len(l.pages[n])-1].entry
+}
+
+// file enters a place, counted from 1, into index, where there is room.
+func (l *line[E]) file(h uint32, place int) {
+	i := int(h) & (len(l.index) - 1)
+	for l.index[i] != 0 {
+		i = (i + 1) & (len(l.index) - 1)
+	}
+	l.index[i] = uint64(h)<<32 | uint64(place)
+}
+
+// reindex makes a larger index.
+func (l *line[E]) reindex() {
+	l.index = make([]uint64, max(leastIndex, 2*len(l.index)))
+	for i := range l.end {
+		l.file(l.place(i).hash, i+1)
+	}
 }
 
 // leave removes the entry of k, which is in the line.
-func (l *line[E]) leave(k Key) {
-	l.places[l.at[k]] = place[E]{}
-	delete(l.at, k)
+func (l *line[E]) leave(h uint32, k Key) {
+	i := int(h) & (len(l.index) - 1)
+	for {
+		p := int(uint32(l.index[i])) - 1
+		if at := l.place(p); at.taken && at.key == k {
+			*at = place[E]{hash: h}
+			break
+		}
+		i = (i + 1) & (len(l.index) - 1)
+	}
+	l.held--
 	switch {
-	case len(l.at) == 0:
+	case l.held == 0:
 		l.reset()
-	case len(l.places) > roomyLine && tooLong(len(l.places), len(l.at)):
+		if l.isRoomy() {
+			*l = line[E]{}
+		}
+	case l.end > roomyLine && tooLong(l.end, l.held):
 		l.closeUp()
 	}
 }
@@ -72,43 +131,43 @@ func tooLong(places, held int) bool { return 2*places > 3*held }
 
 // closeUp makes a line without holes, in memory of its own size.
 func (l *line[E]) closeUp() {
-	old := l.places
-	l.at, l.places, l.head = make(map[Key]int, len(l.at)), make([]place[E], 0, len(l.at)), 0
-	for i := range old {
-		if old[i].taken {
-			l.at[old[i].key] = len(l.places)
-			l.places = append(l.places, old[i])
-		}
+	var closed line[E]
+	for p := range l.all {
+		*closed.enter(p.hash, p.key) = p.entry
 	}
+	*l = closed
 }
 
-// first returns the entry that has waited longest, and false if there is none.
-func (l *line[E]) first() (Key, *E, bool) {
-	for ; l.head < len(l.places); l.head++ {
-		if p := &l.places[l.head]; p.taken {
-			return p.key, &p.entry, true
+// first returns the entry that has waited longest, and nil if there is none.
+func (l *line[E]) first() *place[E] {
+	for ; l.head < l.end; l.head++ {
+		if p := l.place(l.head); p.taken {
+			return p
 		}
 	}
-	return Key{}, nil, false
+	return nil
 }
 
-// all yields keys and entries, oldest first. The line must not change
-// meanwhile.
-func (l *line[E]) all(yield func(Key, *E) bool) {
-	for i := l.head; i < len(l.places); i++ {
-		if p := &l.places[i]; p.taken && !yield(p.key, &p.entry) {
+// all yields the places that are taken, oldest first. The line must not change
+// meanwhile, but for the entries.
+func (l *line[E]) all(yield func(*place[E]) bool) {
+	for i := l.head; i < l.end; i++ {
+		if p := l.place(i); p.taken && !yield(p) {
 			return
 		}
 	}
 }
 
-// reset empties the line. What a burst made large is given back.
+// reset empties the line, which keeps its memory.
 func (l *line[E]) reset() {
-	if cap(l.places) > roomyLine {
-		*l = line[E]{}
-		return
+	clear(l.index)
+	for i := range l.pages {
+		clear(l.pages[i])
+		l.pages[i] = l.pages[i][:0]
 	}
-	clear(l.at)
-	clear(l.places)
-	l.places, l.head = l.places[:0], 0
+	l.end, l.head, l.held = 0, 0, 0
 }
+
+// isRoomy says that the line has memory for so much that it should not keep it
+// when it is empty.
+func (l *line[E]) isRoomy() bool { return len(l.pages) > 1 }

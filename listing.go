@@ -53,7 +53,7 @@ func (r *Reflector[T]) listOptions(at *listing) metav1.ListOptions {
 }
 
 // listed passes on an event of a page, but for its end.
-func (r *Reflector[T]) listed(at *listing, ev received[T]) error {
+func (r *Reflector[T]) listed(at *listing, ev *received[T]) error {
 	switch ev.Type {
 	case EventEnd:
 		return nil

@@ -53,14 +53,20 @@ func older(a, b string) bool {
 // to comes. One that cannot be compared only takes the place of another such:
 // to ask a server for what came after "0" would mean anything.
 func reached(from, to string) string {
+	version, _ := advance(from, to)
+	return version
+}
+
+// advance is reached, and also says whether to is known to be older than from.
+func advance(from, to string) (version string, old bool) {
 	order, err := resourceversion.CompareResourceVersion(to, from)
 	switch {
 	case err == nil && order > 0:
-		return to
+		return to, false
 	case err == nil, to == "", isComparable(from):
-		return from
+		return from, order < 0
 	}
-	return to
+	return to, false
 }
 
 // isComparable reports that a version can be compared to others of its kind.

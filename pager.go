@@ -47,9 +47,7 @@ func NewPager[T Object](source ListerWatcher[T]) (*Pager[T], error) {
 // negative limit, a continue token, or asks for a watch.
 func (p *Pager[T]) All(ctx context.Context, opts metav1.ListOptions) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		p.walk(ctx, opts, func(ev Event[T], err error) bool {
-			return ev.Type == EventEnd && err == nil || yield(ev.Object, err)
-		})
+		p.walk(ctx, opts, yield, func() bool { return true })
 	}
 }
 
@@ -59,42 +57,49 @@ func (p *Pager[T]) All(ctx context.Context, opts metav1.ListOptions) iter.Seq2[T
 func (p *Pager[T]) Pages(ctx context.Context, opts metav1.ListOptions) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
 		var page []T
-		p.walk(ctx, opts, func(ev Event[T], err error) bool {
-			if err != nil {
-				if errors.Is(err, ErrRestarted) {
-					page = nil
+		room := 0 // the next page is as long as the last one, if that was not the end
+		object := func(obj T, err error) bool {
+			switch {
+			case err == nil:
+				if page == nil {
+					page = make([]T, 0, room)
 				}
-				return yield(nil, err)
-			}
-			if ev.Type != EventEnd {
-				page = append(page, ev.Object)
+				page = append(page, obj)
 				return true
+			case errors.Is(err, ErrRestarted):
+				page = nil
 			}
+			return yield(nil, err)
+		}
+		p.walk(ctx, opts, object, func() bool {
 			full := page
-			page = nil
+			page, room = nil, len(full)
 			return yield(full, nil)
 		})
 	}
 }
 
-// walk lists all pages, and calls fn with what a page yields, until it returns
-// false. The last call has an error, or the EventEnd of the last page.
-func (p *Pager[T]) walk(ctx context.Context, opts metav1.ListOptions, fn func(Event[T], error) bool) {
+// walk lists all pages. It calls object with each object or error, and end at
+// the end of each page, until one of them returns false.
+func (p *Pager[T]) walk(
+	ctx context.Context, opts metav1.ListOptions, object func(T, error) bool, end func() bool,
+) {
+	var none T
 	if err := checkPagerOptions(opts); err != nil {
-		fn(Event[T]{}, err)
+		object(none, err)
 		return
 	}
 	opts.Limit = orElse(opts.Limit, defaultPageSize)
 	request := opts
 	restarted := false
 	for {
-		next, err := p.page(ctx, request, fn)
+		next, err := p.page(ctx, request, object, end)
 		switch {
 		case errors.Is(err, errLeft):
 			return
 		case err != nil && request.Continue != "" && !restarted && apierrors.IsResourceExpired(err):
 			restarted = true
-			if !fn(Event[T]{}, fmt.Errorf("%w: %w", ErrRestarted, err)) {
+			if !object(none, fmt.Errorf("%w: %w", ErrRestarted, err)) {
 				return
 			}
 			request = opts
@@ -103,7 +108,7 @@ func (p *Pager[T]) walk(ctx context.Context, opts metav1.ListOptions, fn func(Ev
 			err = errors.New("informer: pager: the server sent the same continue token twice")
 		}
 		if err != nil {
-			fn(Event[T]{}, err)
+			object(none, err)
 			return
 		}
 		if next == "" {
@@ -115,28 +120,40 @@ func (p *Pager[T]) walk(ctx context.Context, opts metav1.ListOptions, fn func(Ev
 }
 
 // page lists one page, and returns the token of the next. The error is errLeft
-// if fn has returned false.
+// if object or end has returned false.
 func (p *Pager[T]) page(
-	ctx context.Context, opts metav1.ListOptions, fn func(Event[T], error) bool,
+	ctx context.Context, opts metav1.ListOptions, object func(T, error) bool, end func() bool,
 ) (next string, err error) {
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
 	complete := false
-	for ev, err := range p.source.List(ctx, opts) {
-		var bad *ObjectError
-		if err != nil && !errors.As(err, &bad) {
-			return "", err
+	// Not a range loop: its body costs as much again as all the rest.
+	p.source.List(ctx, opts)(func(ev Event[T], bad error) bool {
+		if bad != nil {
+			if _, one := errors.AsType[*ObjectError](bad); !one {
+				err = bad
+				return false
+			}
 		}
-		if ctx.Err() != nil {
-			return "", ctx.Err()
+		if ended := ctx.Err(); ended != nil {
+			err = ended
+			return false
 		}
-		if !fn(ev, err) {
-			return "", errLeft
-		}
-		if ev.Type == EventEnd {
+		more := false
+		if bad == nil && ev.Type == EventEnd {
 			next, complete = ev.Continue, true
+			more = end()
+		} else {
+			more = object(ev.Object, bad)
 		}
+		if !more {
+			err = errLeft
+		}
+		return more
+	})
+	if err != nil {
+		return "", err
 	}
 	if !complete {
 		return "", errors.New("informer: pager: the source ended a list without an end or an error")

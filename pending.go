@@ -12,6 +12,7 @@ type pending[T Object] struct {
 	hasGone bool      // a deletion came, before live
 	exact   bool      // gone is the final state of the object
 	listed  bool      // a list said the last word
+	told    bool      // what came before it in a list told this, too
 
 	// bad is the UID of an object that is there now but cannot be used. Of that
 	// object the consumer keeps what it has, and drops any other. It is empty if
@@ -62,6 +63,32 @@ func (p *pending[T]) remove(last T, exact bool) {
 	var zero T
 	p.live, p.typ, p.listed, p.bad = zero, 0, false, ""
 }
+
+// follow says what came later, which is what p holds of the same key.
+func (p *pending[T]) follow(later *pending[T]) {
+	if later.hasGone {
+		p.remove(later.gone, later.exact)
+	}
+	if later.typ != 0 {
+		p.put(later.live, later.typ)
+	}
+	if later.bad != "" {
+		p.turnBad(later.bad) // which may change nothing
+	} else {
+		p.listed = later.listed
+	}
+}
+
+// again says that who has old is to be told of it once more, if nothing else is
+// pending.
+func (p *pending[T]) again(old T, has bool) {
+	if has && p.spares(old) {
+		p.put(old, Sync)
+	}
+}
+
+// isNothing reports that there is nothing to tell.
+func (p *pending[T]) isNothing() bool { return p.typ == 0 && !p.hasGone && p.bad == "" }
 
 // alone returns the deltas for a consumer of whom nothing is known.
 func (p *pending[T]) alone(k Key) Deltas[T] {

@@ -131,11 +131,15 @@ func (r *Reflector[T]) options() metav1.ListOptions {
 }
 
 // item passes on an event within a list.
-func (r *Reflector[T]) item(l *list, ev received[T]) error {
+func (r *Reflector[T]) item(l *list, ev *received[T]) error {
 	if err := r.begin(l); err != nil {
 		return err
 	}
-	return r.deliver(ev, true)
+	taken, err := r.deliver(ev)
+	if taken {
+		r.health.repair(ev.Type, ev.Key)
+	}
+	return err
 }
 
 // begin passes on EventBegin, unless that has been done.
@@ -145,7 +149,8 @@ func (r *Reflector[T]) begin(l *list) error {
 	}
 	l.begun = true
 	r.health.beginList()
-	return r.deliver(received[T]{Event: Event[T]{Type: EventBegin}}, true)
+	_, err := r.deliver(&received[T]{Event: Event[T]{Type: EventBegin}})
+	return err
 }
 
 // end passes on EventEnd.
@@ -153,7 +158,7 @@ func (r *Reflector[T]) end(ctx context.Context, l *list, version string) error {
 	if err := r.begin(l); err != nil {
 		return err
 	}
-	if err := r.deliver(received[T]{Event: Event[T]{Type: EventEnd, Version: version}}, true); err != nil {
+	if _, err := r.deliver(&received[T]{Event: Event[T]{Type: EventEnd, Version: version}}); err != nil {
 		return err
 	}
 	r.health.endList(version)

@@ -27,7 +27,7 @@ import (
 // so if all workers do that, keys that are ready wait for the end of ctx.
 func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	own, _ := ctx.Value(leaseContext[K]{q}).(Lease[K])
-	counted := q.enterDrain(own)
+	q.enterDrain(own)
 	select {
 	case <-q.settled:
 	case <-ctx.Done():
@@ -37,13 +37,14 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.drains--
-	if slot := q.heldLocked(own); counted && slot != noSlot {
-		q.keys.at(slot).drains = false
-		q.drainers--
+	if q.heldLocked(own) != noSlot {
+		if q.drainers[own.Key]--; q.drainers[own.Key] == 0 {
+			delete(q.drainers, own.Key)
+		}
 	}
 	if !q.hasSettled() {
 		err = fmt.Errorf("informer: queue %s: drain: %d keys still leased, %d ready: %w",
-			q.name, q.leased, q.line.len, cause)
+			q.name, q.leased, q.lines.len, cause)
 		if q.drains > 0 {
 			return nil, err
 		}
@@ -55,9 +56,9 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	return q.restLocked(), err
 }
 
-// enterDrain shuts the queue and counts a call of Drain. It reports whether own,
-// the lease of the caller, is not waited for because of this call.
-func (q *WorkQueue[K]) enterDrain(own Lease[K]) (counted bool) {
+// enterDrain shuts the queue and counts a call of Drain. The lease of the caller,
+// own, is not waited for until the call ends.
+func (q *WorkQueue[K]) enterDrain(own Lease[K]) {
 	q.mu.Lock()
 	if q.stage == queueOpen {
 		q.stage = queueDraining
@@ -66,20 +67,20 @@ func (q *WorkQueue[K]) enterDrain(own Lease[K]) (counted bool) {
 		}
 	}
 	q.drains++
-	if slot := q.heldLocked(own); slot != noSlot && !q.keys.at(slot).drains {
-		q.keys.at(slot).drains = true
-		q.drainers++
-		counted = true
+	if q.heldLocked(own) != noSlot {
+		if q.drainers == nil {
+			q.drainers = map[K]int{}
+		}
+		q.drainers[own.Key]++
 	}
 	q.settleLocked()
 	q.unlockAndWake()
-	return counted
 }
 
 // settleLocked closes settled when the queue has been worked off. The caller
 // holds mu, and has changed something that leads there.
 func (q *WorkQueue[K]) settleLocked() {
-	if q.stage == queueOpen || q.line.len > 0 || q.leased > q.drainers || q.hasSettled() {
+	if q.stage == queueOpen || q.lines.len > 0 || q.leased > len(q.drainers) || q.hasSettled() {
 		return
 	}
 	close(q.settled)
@@ -106,11 +107,12 @@ func (q *WorkQueue[K]) restLocked() []K {
 		}
 		rest = append(rest, q.keys.key(slot))
 		w.at, w.limited = workIdle, false
-		if w.lease == 0 {
+		if !w.leased() {
 			q.keys.remove(slot)
 		}
 	}
-	q.pending, q.line, q.delays.elems = 0, workLine{}, nil
+	q.pending, q.delays.elems = 0, nil
+	q.lines.clear()
 	q.shrinkLocked()
 	q.settleLocked() // the line is empty now
 	return rest

@@ -300,3 +300,42 @@ func TestWorkQueue_DrainStorm(t *testing.T) {
 		}
 	}
 }
+
+// TestWorkQueue_DrainTwiceFromWorker (promise 24): a worker that drains twice at a
+// time is not waited for by the one when the other has given up.
+func TestWorkQueue_DrainTwiceFromWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, informer.QueueOptions[string]{})
+		q.Add("other")
+		other := leaseNow(t, q)
+		q.Add("drains")
+		err := q.Run(t.Context(), 1, func(ctx context.Context, _ string) error {
+			gives, stop := context.WithCancel(ctx)
+			results := make(chan error, 2)
+			for _, ctx := range []context.Context{gives, ctx} {
+				go func() {
+					_, err := q.Drain(ctx)
+					results <- err
+				}()
+			}
+			synctest.Wait()
+			stop()
+			if err := <-results; !errors.Is(err, context.Canceled) {
+				t.Errorf("the Drain that gives up = %v, want Canceled", err)
+			}
+			other.Done()
+			synctest.Wait()
+			if len(results) == 0 {
+				t.Error("a Drain waits for the lease of its caller")
+				return nil
+			}
+			if err := <-results; err != nil {
+				t.Errorf("the other Drain = %v", err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}

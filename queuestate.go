@@ -36,28 +36,40 @@ const (
 	workKept                     // for Drain to return; not leased
 )
 
-// work is what a queue knows of a key.
+// work is what a queue knows of a key. It takes 28 bytes, so that a key of two
+// strings and its hash fill a line of the processor's cache with it.
 type work struct {
-	lease    uint64 // number of the lease, 0 if the key is not leased
-	next     uint32 // the slot behind in line, while ready
-	prev     uint32 // the slot before in line; place in the heap, while delayed
-	attempts uint32 // failed ones in a row
+	lease    leaseNumber // zero if the key is not leased
+	next     uint32      // the slot behind in line, while ready
+	prev     uint32      // the slot before in line; place in the heap, while delayed
+	rank     uint32      // while ready, see workLines
+	attempts uint32      // failed ones in a row
 	at       workState
-	asked    bool // the limiter has been asked, and has not been told to forget
-	limited  bool // the limiter said when, or is being asked
-	drains   bool // the holder of the lease waits in Drain
+	priority Priority // while pending
+	asked    bool     // the limiter has been asked, and has not been told to forget
+	limited  bool     // the limiter said when, or is being asked
 }
+
+// A leaseNumber counts leases, in halves because a work needs no other field of
+// 64 bits.
+type leaseNumber struct{ high, low uint32 }
+
+// next returns the number after n.
+func (n leaseNumber) next() leaseNumber {
+	n.low++
+	if n.low == 0 {
+		n.high++
+	}
+	return n
+}
+
+// leased reports that the key is leased.
+func (w *work) leased() bool { return w.lease != leaseNumber{} }
 
 // limitless reports that the limiter need not be asked: the key is to be ready
 // without it, by what it said before, or by what it is being asked for.
 func (w *work) limitless() bool {
 	return w.limited || w.at != workIdle && w.at != workDelayed
-}
-
-// workLine is a list, through the slots, of the keys that are ready.
-type workLine struct {
-	first, last uint32 // undefined if len is 0
-	len         int
 }
 
 // dueWork is a delayed key and when it is due.
@@ -107,8 +119,9 @@ func (q *WorkQueue[K]) after(delay time.Duration) int64 {
 	return now + min(int64(delay), noTimer-1-now)
 }
 
-// schedule adds key after delay, and reports whether the queue takes it.
-func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling) bool {
+// schedule adds key after delay, with priority p, and reports whether the queue
+// takes it.
+func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling, p Priority) bool {
 	if !usable(key) {
 		return false
 	}
@@ -118,16 +131,16 @@ func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling) bool
 		q.mu.Unlock()
 		return false
 	}
-	q.scheduleLocked(q.slotLocked(hash, key), due, how)
+	q.scheduleLocked(q.slotLocked(hash, key), due, how, p)
 	q.unlockAndWake()
 	return true
 }
 
-// expect makes key pending for AddLimited, if it is not, and reports whether the
-// queue takes it. If ask, the caller is the one to ask the limiter: until the
+// expect makes key pending for a limited add of priority p, if it is not, and
+// reports whether the queue takes it. If ask, the caller is the one to ask the limiter: until the
 // answer has come, a key that was not pending is delayed without end, so that
 // nothing is lost whatever happens meanwhile.
-func (q *WorkQueue[K]) expect(hash uint32, key K) (ask, added bool) {
+func (q *WorkQueue[K]) expect(hash uint32, key K, p Priority) (ask, added bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.stage != queueOpen {
@@ -138,17 +151,20 @@ func (q *WorkQueue[K]) expect(hash uint32, key K) (ask, added bool) {
 	ask = !w.limitless()
 	if w.at == workIdle {
 		// If this call does not ask, a Retry does, and its end sets the delay.
+		w.priority = p
 		q.moveLocked(slot, workDelayed, noTimer)
 	}
+	q.raiseLocked(slot, p)
 	w.limited = w.limited || ask
 	return ask, true
 }
 
-// ask asks the limiter when a key is to be ready that is expected.
-func (q *WorkQueue[K]) ask(hash uint32, key K) {
+// ask asks the limiter when a key is to be ready that is expected, but not
+// before after.
+func (q *WorkQueue[K]) ask(hash uint32, key K, after time.Duration) {
 	due := noDelay // unless the limiter returns
 	defer func() { q.answer(hash, key, due) }()
-	due = q.after(q.limiter.When(key))
+	due = q.after(max(q.limiter.When(key), after))
 }
 
 // answer makes a key that is expected ready at due, or earlier if it is to be
@@ -166,7 +182,7 @@ func (q *WorkQueue[K]) answer(hash uint32, key K, due int64) {
 	w := q.keys.at(slot)
 	w.asked = true
 	if w.limited && w.at == workDelayed {
-		q.scheduleLocked(slot, due, keepEarliest)
+		q.scheduleLocked(slot, due, keepEarliest, w.priority)
 	}
 	q.unlockAndWake()
 }
@@ -180,11 +196,16 @@ func (q *WorkQueue[K]) slotLocked(hash uint32, key K) uint32 {
 	return q.keys.put(hash, key)
 }
 
-// scheduleLocked makes the key in slot pending, ready at due. The caller holds
-// mu.
-func (q *WorkQueue[K]) scheduleLocked(slot uint32, due int64, how scheduling) {
+// scheduleLocked makes the key in slot pending, ready at due, with priority p.
+// The caller holds mu.
+func (q *WorkQueue[K]) scheduleLocked(slot uint32, due int64, how scheduling, p Priority) {
 	w := q.keys.at(slot)
 	pending, delayed := w.at != workIdle, w.at == workDelayed
+	if pending {
+		q.raiseLocked(slot, p)
+	} else {
+		w.priority = p
+	}
 	switch {
 	case due == noDelay:
 		if !pending || delayed {
@@ -202,7 +223,7 @@ func (q *WorkQueue[K]) scheduleLocked(slot uint32, due int64, how scheduling) {
 // holds mu.
 func (q *WorkQueue[K]) nowLocked(w *work) workState {
 	switch {
-	case w.lease != 0:
+	case w.leased():
 		return workAgain
 	case q.stage == queueOpen:
 		return workReady
@@ -219,7 +240,7 @@ func (q *WorkQueue[K]) moveLocked(slot uint32, to workState, due int64) {
 	case workIdle:
 		q.pending++
 	case workReady:
-		q.unlinkLocked(w)
+		q.unlinkLocked(slot, w)
 	case workDelayed:
 		q.delays.remove(int(w.prev))
 	}
@@ -235,33 +256,6 @@ func (q *WorkQueue[K]) moveLocked(slot uint32, to workState, due int64) {
 		return
 	}
 	w.limited = false
-}
-
-// linkLocked puts the key in slot at the end of the line. The caller holds mu.
-func (q *WorkQueue[K]) linkLocked(slot uint32, w *work) {
-	w.next, w.prev = noSlot, q.line.last
-	if q.line.len == 0 {
-		q.line.first, w.prev = slot, noSlot
-	} else {
-		q.keys.at(q.line.last).next = slot
-	}
-	q.line.last = slot
-	q.line.len++
-}
-
-// unlinkLocked takes a key out of the line. The caller holds mu.
-func (q *WorkQueue[K]) unlinkLocked(w *work) {
-	if w.prev == noSlot {
-		q.line.first = w.next
-	} else {
-		q.keys.at(w.prev).next = w.next
-	}
-	if w.next == noSlot {
-		q.line.last = w.prev
-	} else {
-		q.keys.at(w.next).prev = w.prev
-	}
-	q.line.len--
 }
 
 // dropLocked forgets the key in slot, which is neither pending nor leased. If
@@ -295,19 +289,24 @@ func (q *WorkQueue[K]) shrinkLocked() {
 	for i := range q.delays.elems {
 		q.delays.elems[i].slot = moved[q.delays.elems[i].slot]
 	}
-	if q.line.len == 0 {
-		return
+	for i := range q.lines.ends {
+		q.renumberLocked(&q.lines.ends[i], moved)
 	}
-	q.line.first, q.line.last = moved[q.line.first], moved[q.line.last]
-	for at := q.line.first; ; at = q.keys.at(at).next {
-		w := q.keys.at(at)
-		if w.prev != noSlot {
-			w.prev = moved[w.prev]
+}
+
+// renumberLocked makes a line of old numbers of slots one of their new numbers.
+// The caller holds mu.
+func (q *WorkQueue[K]) renumberLocked(line *lineEnds, moved []uint32) {
+	renumber := func(slot *uint32) {
+		if *slot != noSlot {
+			*slot = moved[*slot]
 		}
-		if w.next == noSlot {
-			return
-		}
-		w.next = moved[w.next]
+	}
+	renumber(&line.first)
+	renumber(&line.last)
+	for at := line.first; at != noSlot; at = q.keys.at(at).next {
+		renumber(&q.keys.at(at).prev)
+		renumber(&q.keys.at(at).next)
 	}
 }
 
@@ -363,7 +362,7 @@ func (q *WorkQueue[K]) promoteLocked() bool {
 // woken or is about to be, and as waking is set from before the send until
 // after the receive, the slot of wake is empty here: the send does not block.
 func (q *WorkQueue[K]) unlockAndWake() {
-	wake := q.waiting > 0 && !q.waking && (q.line.len > 0 || q.stage != queueOpen)
+	wake := q.waiting > 0 && !q.waking && (q.lines.len > 0 || q.stage != queueOpen)
 	if wake {
 		q.waking = true
 	}

@@ -21,24 +21,33 @@ type Reader[T Object] struct {
 
 // Get returns the object of that key, and whether there is one.
 func (r Reader[T]) Get(key Key) (T, bool) {
-	s := r.state()
-	if s == nil {
+	if r.x == nil {
 		var zero T
 		return zero, false
 	}
-	obj, _, ok := s.get(hashKey(r.x.seed, key), key)
+	return r.get(r.hash(key), key)
+}
+
+// hash returns the hash of key in the store, which there must be.
+func (r Reader[T]) hash(key Key) uint32 { return hashKey(r.x.seed, key) }
+
+// get is Get for who knows the hash of the key.
+func (r Reader[T]) get(h uint32, key Key) (obj T, ok bool) {
+	if s := r.state(); s != nil {
+		obj, _, ok = s.get(h, key)
+	}
 	return obj, ok
 }
 
-// peek is Get for who asks about one object, and then writes: it leaves a state
+// peek is get for who asks about one object, and then writes: it leaves a state
 // that nobody has seen unseen, so that it can be written in place.
-func (r Reader[T]) peek(key Key) (obj T, ok bool) {
+func (r Reader[T]) peek(h uint32, key Key) (obj T, ok bool) {
 	if r.at != nil || r.x == nil {
-		return r.Get(key)
+		return r.get(h, key)
 	}
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
-	obj, _, ok = r.x.newest.Load().get(hashKey(r.x.seed, key), key)
+	obj, _, ok = r.x.newest.Load().get(h, key)
 	return obj, ok
 }
 

@@ -36,7 +36,7 @@ import (
 // own.
 type Reflector[T Object] struct {
 	source ListerWatcher[T]
-	apply  func(Event[T]) error
+	apply  func(*Event[T]) error // does not keep the event
 	opts   Options
 	health health
 	log    sparseLog
@@ -56,6 +56,13 @@ type Reflector[T Object] struct {
 // goes on. Any other error ends Run. Grace has no meaning here: Run waits for
 // apply.
 func NewReflector[T Object](source ListerWatcher[T], apply func(Event[T]) error, opts Options) (*Reflector[T], error) {
+	if apply == nil {
+		return newReflector(source, nil, opts)
+	}
+	return newReflector(source, func(ev *Event[T]) error { return apply(*ev) }, opts)
+}
+
+func newReflector[T Object](source ListerWatcher[T], apply func(*Event[T]) error, opts Options) (*Reflector[T], error) {
 	opts, err := opts.withDefaults(typeName[T]())
 	err = errors.Join(err, sourceError(source))
 	if apply == nil {
@@ -68,7 +75,7 @@ func NewReflector[T Object](source ListerWatcher[T], apply func(Event[T]) error,
 		source:  source,
 		apply:   apply,
 		opts:    opts,
-		health:  health{status: Status{State: StateIdle}},
+		health:  health{began: time.Now(), status: Status{State: StateIdle}},
 		log:     sparseLog{logger: opts.Logger, name: opts.Name},
 		backoff: backoff{min: opts.MinBackoff, max: opts.MaxBackoff, random: rand.N[time.Duration]},
 	}, nil
@@ -183,30 +190,35 @@ type received[T Object] struct {
 	bad *ObjectError
 }
 
-// events ranges over a request, and turns errors of one object into events.
-func (r *Reflector[T]) events(ctx context.Context, request iter.Seq2[Event[T], error]) iter.Seq2[received[T], error] {
-	return func(yield func(received[T], error) bool) {
+// events ranges over a request, and turns errors of one object into events. Each
+// event is valid until the next.
+func (r *Reflector[T]) events(ctx context.Context, request iter.Seq2[Event[T], error]) iter.Seq2[*received[T], error] {
+	return func(yield func(*received[T], error) bool) {
+		in := &received[T]{}
 		for ev, err := range request {
-			in := received[T]{Event: ev}
-			in.bad, _ = errors.AsType[*ObjectError](err)
-			if err != nil && in.bad == nil {
-				yield(in, err)
-				return
+			in.Event, in.bad = ev, nil
+			if err != nil {
+				in.bad, _ = errors.AsType[*ObjectError](err)
+				if in.bad == nil {
+					yield(in, err)
+					return
+				}
 			}
 			now := time.Now()
-			r.health.update(func(s *Status) { s.LastEvent = now })
+			r.health.hear(now)
 			r.log.sumUp(ctx, now)
-			if !yield(in.examined(), nil) {
+			in.examine()
+			if !yield(in, nil) {
 				return
 			}
 		}
 	}
 }
 
-// examined returns ev as a bad event if it has an error or should have one, or
-// if it is about an object that has no name or is not the one that comes with
-// it. A deletion just loses such an object.
-func (ev received[T]) examined() received[T] {
+// examine makes ev a bad event if it has an error or should have one, or if it
+// is about an object that has no name or is not the one that comes with it. A
+// deletion just loses such an object.
+func (ev *received[T]) examine() {
 	about := ev.Type == EventAdded || ev.Type == EventModified || ev.Type == EventDeleted
 	switch {
 	case ev.bad != nil:
@@ -219,26 +231,25 @@ func (ev received[T]) examined() received[T] {
 	case ev.Type == EventBad:
 		ev.bad = &ObjectError{Key: ev.Key, Err: errNoReason}
 	case !about || ev.Type == EventDeleted && !ev.Exact:
-		return ev
+		return
 	default:
-		err := misnamed(ev.Event)
+		err := misnamed(&ev.Event)
 		if err == nil {
-			return ev
+			return
 		}
 		if ev.Type == EventDeleted {
 			ev.Event = Event[T]{Type: EventDeleted, Key: ev.Key, UID: ev.UID, Version: ev.Version}
-			return ev
+			return
 		}
 		ev.bad = &ObjectError{Key: ev.Key, Err: err}
 	}
 	ev.Event = Event[T]{Type: EventBad, Key: ev.Key, UID: ev.UID, Version: ev.Version}
-	return ev
 }
 
 // misnamed returns an error if the object of ev is not the one that ev names,
 // or is a nil pointer. Sources that make their events by hand may send such, and
 // a store in which one is filed would never be right again.
-func misnamed[T Object](ev Event[T]) error {
+func misnamed[T Object](ev *Event[T]) error {
 	return guarded("the object", func() error {
 		if key, uid := KeyOf(ev.Object), ev.Object.GetUID(); key != ev.Key || !sameUID(uid, ev.UID) {
 			return fmt.Errorf("is %q with UID %q, and the event names UID %q", key, uid, ev.UID)
@@ -247,32 +258,27 @@ func misnamed[T Object](ev Event[T]) error {
 	})
 }
 
-// deliver passes an event to apply. What concerns one object is counted and
-// told; an error ends Run. A bad object without a name is told of only, as
-// nobody could file it.
-func (r *Reflector[T]) deliver(ev received[T], listing bool) error {
+// deliver passes an event to apply, and reports whether an object was taken, or
+// its deletion. What concerns one object is counted and told; an error ends Run.
+// A bad object without a name is told of only, as nobody could file it.
+func (r *Reflector[T]) deliver(ev *received[T]) (taken bool, err error) {
 	if ev.bad != nil {
 		if err := r.skip(ev, ev.bad); err != nil || ev.Key.Name == "" {
-			return err
+			return false, err
 		}
 	}
-	err := r.apply(ev.Event)
-	if bad, ok := errors.AsType[*ObjectError](err); ok {
-		r.health.update(func(s *Status) { s.Skipped++ })
-		return r.decodeFailed(bad)
+	if err := r.apply(&ev.Event); err != nil {
+		if bad, ok := errors.AsType[*ObjectError](err); ok {
+			r.health.update(func(s *Status) { s.Skipped++ })
+			return false, r.decodeFailed(bad)
+		}
+		return false, &endError{err}
 	}
-	if err != nil {
-		return &endError{err}
-	}
-	switch ev.Type {
-	case EventAdded, EventModified, EventDeleted:
-		r.health.repair(ev.Type, ev.Key, listing)
-	}
-	return nil
+	return ev.Type == EventAdded || ev.Type == EventModified || ev.Type == EventDeleted, nil
 }
 
 // skip remembers that an object is bad, and tells that once.
-func (r *Reflector[T]) skip(ev received[T], bad *ObjectError) error {
+func (r *Reflector[T]) skip(ev *received[T], bad *ObjectError) error {
 	if !r.health.skip(ev.Key, badObject{err: bad, uid: ev.UID, version: ev.Version}) {
 		return nil
 	}

@@ -74,7 +74,10 @@ func (x *Indexer[T]) resolve(s *state[T], d *Deltas[T], initial bool, emit func(
 	if final.Type == 0 {
 		return c, false
 	}
-	c = change[T]{key: d.Key, hash: hashKey(x.seed, d.Key)}
+	c = change[T]{key: d.Key, hash: d.hash}
+	if d.hash == 0 {
+		c.hash = hashKey(x.seed, d.Key)
+	}
 	c.old, c.slot, c.hasOld = s.get(c.hash, d.Key)
 	if final.Type != Deleted {
 		c.new, c.hasNew = final.Object, true
@@ -131,7 +134,8 @@ func added[T Object](tell Change[T], initial bool) Change[T] {
 // state.
 func deleted[T Object](tell Change[T], first Delta[T]) Change[T] {
 	tell.Type, tell.New = Deleted, tell.Old
-	if first.Type == Deleted && first.Exact && sameUID(first.Object.GetUID(), tell.Old.GetUID()) {
+	if first.Type == Deleted && first.Exact &&
+		isFinalOf(first.Object, tell.Old.GetUID(), tell.Old.GetResourceVersion()) {
 		tell.New, tell.Exact = first.Object, true
 	}
 	return tell

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -34,8 +35,8 @@ type sparseLog struct {
 
 	written    [logLines]time.Time // of the last lines, a ring
 	oldest     int                 // index in written
-	suppressed int
-	since      time.Time // of the first of those
+	suppressed atomic.Int64        // changed under mu
+	since      time.Time           // of the first of those
 }
 
 // changed logs a change of state, because of err if that is not nil.
@@ -78,9 +79,12 @@ func (l *sparseLog) failed(op string, err error) {
 // sumUp tells how many lines were not written, if that has been due for an hour
 // at the time now. Run calls it whenever it is awake.
 func (l *sparseLog) sumUp(ctx context.Context, now time.Time) {
+	if l.suppressed.Load() == 0 {
+		return
+	}
 	l.mu.Lock()
 	suppressed, ok := 0, false
-	if l.suppressed > 0 && now.Sub(l.since) >= logPeriod {
+	if now.Sub(l.since) >= logPeriod {
 		suppressed, ok = l.admitLocked(now, stateLines)
 	}
 	l.mu.Unlock()
@@ -92,8 +96,7 @@ func (l *sparseLog) sumUp(ctx context.Context, now time.Time) {
 // end tells, at the end of Run, how many lines were not written.
 func (l *sparseLog) end(ctx context.Context) {
 	l.mu.Lock()
-	suppressed := l.suppressed
-	l.suppressed = 0
+	suppressed := int(l.suppressed.Swap(0))
 	l.mu.Unlock()
 	if suppressed > 0 {
 		l.sum(ctx, suppressed)
@@ -112,10 +115,9 @@ func (l *sparseLog) admit(lines int) (suppressed int, ok bool) {
 	now := time.Now()
 	suppressed, ok = l.admitLocked(now, lines)
 	if !ok {
-		if l.suppressed == 0 {
+		if l.suppressed.Add(1) == 1 {
 			l.since = now
 		}
-		l.suppressed++
 	}
 	return suppressed, ok
 }
@@ -128,8 +130,7 @@ func (l *sparseLog) admitLocked(now time.Time, lines int) (suppressed int, ok bo
 	}
 	l.written[l.oldest] = now
 	l.oldest = (l.oldest + 1) % logLines
-	suppressed, l.suppressed = l.suppressed, 0
-	return suppressed, true
+	return int(l.suppressed.Swap(0)), true
 }
 
 // shortText returns the text of err without what does not belong in a log: the

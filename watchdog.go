@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,9 +20,15 @@ type watchdog struct {
 	cancel context.CancelCauseFunc
 	start  time.Time
 
-	silence time.Duration // that is allowed, if quiet is set
-	quiet   *time.Timer   // nil: any silence is allowed
-	total   *time.Timer   // nil: the request may take any time
+	total *time.Timer // nil: the request may take any time
+
+	// To set a timer for each event would cost more than all else about it. So
+	// quiet looks when it is due whether anything came meanwhile.
+	silence time.Duration // that is allowed; zero: any
+	since   atomic.Int64  // when it began, as an age; negative: there is none now
+
+	mu    sync.Mutex  // guards the field below
+	quiet *time.Timer // nil: any silence is allowed
 }
 
 // newWatchdog returns a watchdog for a request that begins now.
@@ -43,31 +51,53 @@ func (w *watchdog) within(d time.Duration) {
 
 // neverSilent ends the request when nothing is heard for d.
 func (w *watchdog) neverSilent(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.silence = d
-	w.quiet = time.AfterFunc(d, func() {
-		w.cancel(fmt.Errorf("%w: no event for %v", errOverdue, d))
-	})
+	w.since.Store(int64(w.age()))
+	w.quiet = time.AfterFunc(d, w.check)
+}
+
+// check ends the request if nothing was heard for too long, or else sees to it
+// that this is asked again when it may be so.
+func (w *watchdog) check() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.quiet == nil {
+		return
+	}
+	left := w.silence // if there is no silence now, it will not be over earlier
+	if since := time.Duration(w.since.Load()); since >= 0 {
+		left -= w.age() - since
+	}
+	if left > 0 {
+		w.quiet.Reset(left)
+		return
+	}
+	w.cancel(fmt.Errorf("%w: no event for %v", errOverdue, w.silence))
 }
 
 // hold says that an event has come. The time until listen is called is the
 // consumer's, and no silence.
 func (w *watchdog) hold() {
-	if w.quiet != nil {
-		w.quiet.Stop()
+	if w.silence > 0 {
+		w.since.Store(-1)
 	}
 }
 
 // listen says that the next event may come.
 func (w *watchdog) listen() {
-	if w.quiet != nil {
-		w.quiet.Reset(w.silence)
+	if w.silence > 0 {
+		w.since.Store(int64(w.age()))
 	}
 }
 
 // silenceAllowed lifts the bound of neverSilent.
 func (w *watchdog) silenceAllowed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	stopTimer(w.quiet)
-	w.quiet = nil
+	w.quiet, w.silence = nil, 0
 }
 
 // reason returns why the request has ended: by the watchdog if that is so, or
@@ -84,7 +114,7 @@ func (w *watchdog) reason(err error) error {
 
 // stop lets go of everything.
 func (w *watchdog) stop() {
-	stopTimer(w.quiet)
+	w.silenceAllowed()
 	stopTimer(w.total)
 	w.cancel(nil)
 }

@@ -100,7 +100,7 @@ func (r *Reflector[T]) newWatch(ctx context.Context, at phase) (*watchRequest, m
 }
 
 // watched passes on one event of a watch, and returns the phase after it.
-func (r *Reflector[T]) watched(ctx context.Context, q *watchRequest, at phase, ev received[T]) (phase, error) {
+func (r *Reflector[T]) watched(ctx context.Context, q *watchRequest, at phase, ev *received[T]) (phase, error) {
 	switch at := at.(type) {
 	case *streaming:
 		return r.streamed(ctx, q, at, ev)
@@ -112,7 +112,7 @@ func (r *Reflector[T]) watched(ctx context.Context, q *watchRequest, at phase, e
 }
 
 // streamed passes on one event of a streaming list.
-func (r *Reflector[T]) streamed(ctx context.Context, q *watchRequest, at *streaming, ev received[T]) (phase, error) {
+func (r *Reflector[T]) streamed(ctx context.Context, q *watchRequest, at *streaming, ev *received[T]) (phase, error) {
 	switch ev.Type {
 	case EventBookmark: // says nothing that the end would not
 		return at, nil
@@ -137,22 +137,23 @@ func (r *Reflector[T]) streamed(ctx context.Context, q *watchRequest, at *stream
 
 // followed passes on one event of a watch, unless it is older than what the
 // stream has reached.
-func (r *Reflector[T]) followed(ctx context.Context, at *watching, ev received[T]) error {
+func (r *Reflector[T]) followed(ctx context.Context, at *watching, ev *received[T]) error {
 	switch ev.Type {
 	case EventAdded, EventModified, EventDeleted, EventBad, EventBookmark:
 	default:
 		return unexpected(ev.Type)
 	}
-	if older(ev.Version, at.version) {
+	version, old := advance(at.version, ev.Version)
+	if old {
 		r.health.update(func(s *Status) { s.Dropped++ })
 		return nil
 	}
-	if err := r.deliver(ev, false); err != nil {
+	taken, err := r.deliver(ev)
+	if err != nil {
 		return err
 	}
-	at.heard, at.silent = true, 0
-	at.version = reached(at.version, ev.Version)
-	r.log.changed(ctx, r.health.follow(at.version), nil)
+	at.heard, at.silent, at.version = true, 0, version
+	r.log.changed(ctx, r.health.follow(version, taken, ev.Key), nil)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"strings"
@@ -24,7 +25,16 @@ import (
 // [WorkQueue.Drain].
 //
 // Keys that are ready are leased in the order in which they became so. Keys
-// that become due at the same instant do so in no order.
+// that become due at the same instant do so in no order. [WorkQueue.AddWith]
+// adds a key with a [Priority]: then higher ones go first, and those of one
+// priority in order. None of them starves: a key rises by one priority each
+// time it has waited for [QueueOptions].Ageing. So with w workers who take s for
+// a key, a key is leased at most
+//
+//	4 * Ageing + n * s / w
+//
+// after it became ready, where n keys were ahead of it, or leased, when it had
+// risen to the highest priority.
 //
 // Most programs add keys with [Enqueue] and have them worked off by
 // [WorkQueue.Run]; those who want a loop of their own call [WorkQueue.Get] and
@@ -40,7 +50,8 @@ type WorkQueue[K comparable] struct {
 	onPanic PanicPolicy
 
 	seed  maphash.Seed
-	start time.Time // due times are counted from here
+	start time.Time     // due times are counted from here
+	tick  time.Duration // of the clock in lines
 
 	// wake has one slot. See unlockAndWake for why a send never blocks.
 	wake chan struct{}
@@ -53,14 +64,14 @@ type WorkQueue[K comparable] struct {
 
 	stage  queueStage
 	keys   slab[K, work]    // every key that is pending or leased
-	line   workLine         // those that are ready
+	lines  workLines        // those that are ready
 	delays minHeap[dueWork] // those that are delayed
 
-	leases   uint64 // given so far: the last lease's number
-	leased   int    // keys that are leased now
-	pending  int    // keys that are pending, leased or not
-	drains   int    // calls that wait in Drain
-	drainers int    // leases whose holders are among those
+	leases   leaseNumber // the last one given
+	leased   int         // keys that are leased now
+	pending  int         // keys that are pending, leased or not
+	drains   int         // calls that wait in Drain
+	drainers map[K]int   // how many of those are by the holder of a key's lease
 
 	waiting int  // calls that wait in Get
 	waking  bool // one of them has been woken, and has not locked mu since
@@ -73,6 +84,12 @@ type WorkQueue[K comparable] struct {
 
 // QueueOptions tunes a [WorkQueue]. The zero value is ready to use.
 type QueueOptions[K comparable] struct {
+	// Ageing is how long a key that is ready waits before it rises by one
+	// priority. What is below 8ms counts as that.
+	//
+	// Default: 1 minute.
+	Ageing time.Duration
+
 	// Limiter says how long a key waits that is added by AddLimited, or whose
 	// lease ends in Retry. The queue calls it from several goroutines.
 	//
@@ -102,15 +119,12 @@ type QueueOptions[K comparable] struct {
 
 // NewWorkQueue returns an empty queue. It starts no goroutine.
 //
-// It returns an error that names the option if OnPanic is not one of the
-// policies that a queue has.
+// It returns an error that names the option if Ageing is negative, or OnPanic not
+// one of the policies that a queue has.
 func NewWorkQueue[K comparable](options QueueOptions[K]) (*WorkQueue[K], error) {
-	if options.Limiter == nil {
-		options.Limiter = DefaultLimiter[K]()
-	}
-	options.Name = orElse(options.Name, strings.TrimPrefix(fmt.Sprintf("%T", new(K)), "*"))
-	if p := options.OnPanic; p != PanicCrash && p != PanicReport {
-		return nil, fmt.Errorf("informer: queue %s: OnPanic is %d: must be PanicCrash or PanicReport", options.Name, p)
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
 	}
 	q := &WorkQueue[K]{
 		name:    options.Name,
@@ -119,13 +133,35 @@ func NewWorkQueue[K comparable](options QueueOptions[K]) (*WorkQueue[K], error) 
 		onPanic: options.OnPanic,
 		seed:    maphash.MakeSeed(),
 		start:   time.Now(),
+		tick:    max(options.Ageing/ticksPerAgeing, minTick),
 		wake:    make(chan struct{}, 1),
 		settled: make(chan struct{}),
 		timerAt: noTimer,
 	}
+	q.lines.clear()
 	q.delays.less = func(a, b dueWork) bool { return a.at < b.at }
 	q.delays.moved = func(d dueWork, i int) { q.keys.at(d.slot).prev = uint32(i) }
 	return q, nil
+}
+
+// withDefaults returns a copy of o without zero values, or every mistake in o.
+func (o QueueOptions[K]) withDefaults() (QueueOptions[K], error) {
+	if o.Limiter == nil {
+		o.Limiter = DefaultLimiter[K]()
+	}
+	o.Name = orElse(o.Name, strings.TrimPrefix(fmt.Sprintf("%T", new(K)), "*"))
+	o.Ageing = orElse(o.Ageing, time.Minute)
+	var errs []error
+	if o.Ageing < 0 {
+		errs = append(errs, fmt.Errorf("Ageing is %v: must not be negative", o.Ageing))
+	}
+	if o.OnPanic != PanicCrash && o.OnPanic != PanicReport {
+		errs = append(errs, fmt.Errorf("OnPanic is %d: must be PanicCrash or PanicReport", o.OnPanic))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return o, fmt.Errorf("informer: queue %s: %w", o.Name, err)
+	}
+	return o, nil
 }
 
 // Add makes key ready. If key is delayed, the delay ends; if it is leased, it
@@ -134,7 +170,7 @@ func NewWorkQueue[K comparable](options QueueOptions[K]) (*WorkQueue[K], error) 
 // Add returns false, and does nothing, once Drain has been called. It also
 // refuses a key that does not equal itself, such as NaN: it could never be
 // found again.
-func (q *WorkQueue[K]) Add(key K) bool { return q.schedule(key, 0, keepEarliest) }
+func (q *WorkQueue[K]) Add(key K) bool { return q.schedule(key, 0, keepEarliest, PriorityNormal) }
 
 // AddAfter makes key ready after a delay, which begins now, also if key is
 // leased. If key is pending already, the earlier of both times counts. A delay
@@ -142,7 +178,7 @@ func (q *WorkQueue[K]) Add(key K) bool { return q.schedule(key, 0, keepEarliest)
 //
 // It returns false when Add does.
 func (q *WorkQueue[K]) AddAfter(key K, delay time.Duration) bool {
-	return q.schedule(key, delay, keepEarliest)
+	return q.schedule(key, delay, keepEarliest, PriorityNormal)
 }
 
 // Reschedule makes key ready after a delay, which begins now, whenever it was to
@@ -151,7 +187,7 @@ func (q *WorkQueue[K]) AddAfter(key K, delay time.Duration) bool {
 //
 // It returns false when Add does.
 func (q *WorkQueue[K]) Reschedule(key K, delay time.Duration) bool {
-	return q.schedule(key, delay, setExactly)
+	return q.schedule(key, delay, setExactly, PriorityNormal)
 }
 
 // AddLimited is AddAfter with the delay that the limiter gives. A key that is
@@ -162,13 +198,27 @@ func (q *WorkQueue[K]) Reschedule(key K, delay time.Duration) bool {
 //
 // It returns false when Add does.
 func (q *WorkQueue[K]) AddLimited(key K) bool {
+	return q.AddWith(key, AddOptions{Limited: true})
+}
+
+// AddWith is Add, AddAfter or AddLimited, as options say, with a priority. A key
+// that is pending keeps the higher of both priorities, whenever it is to be
+// ready; the other methods add with PriorityNormal. It keeps its place as well,
+// if it has come as far by waiting.
+//
+// It returns false when Add does.
+func (q *WorkQueue[K]) AddWith(key K, options AddOptions) bool {
+	p := options.Priority.known()
+	if !options.Limited {
+		return q.schedule(key, options.After, keepEarliest, p)
+	}
 	if !usable(key) {
 		return false
 	}
 	hash := q.hash(key)
-	ask, added := q.expect(hash, key)
+	ask, added := q.expect(hash, key, p)
 	if ask {
-		q.ask(hash, key)
+		q.ask(hash, key, options.After)
 	}
 	return added
 }
@@ -188,7 +238,7 @@ func (q *WorkQueue[K]) Cancel(key K) bool {
 	}
 	q.moveLocked(slot, workIdle, 0)
 	forget := false
-	if w := q.keys.at(slot); w.lease == 0 {
+	if w := q.keys.at(slot); !w.leased() {
 		forget = w.asked
 		q.dropLocked(slot)
 	}
@@ -230,7 +280,7 @@ func (q *WorkQueue[K]) Get(ctx context.Context) (Lease[K], error) {
 		case ended:
 			q.unlockAndWake() // another one, if this one was woken
 			return Lease[K]{}, fmt.Errorf("informer: queue %s: %w", q.name, context.Cause(ctx))
-		case q.line.len > 0:
+		case q.lines.len > 0:
 			lease := q.leaseLocked()
 			q.unlockAndWake()
 			return lease, nil

@@ -121,13 +121,14 @@ func (m *queueModel) mustAsk(k int) bool {
 	return s == nil || !s.limited && (!s.pending || !s.due.IsZero())
 }
 
-// expect notes that k was added by AddLimited, and reports whether the limiter
-// is asked.
-func (m *queueModel) expect(k int) (ask bool) {
+// expect notes that k was added by AddLimited, or AddWith with a priority, and
+// reports whether the limiter is asked.
+func (m *queueModel) expect(k int, p informer.Priority) (ask bool) {
 	ask = !m.closed && m.mustAsk(k)
 	if m.closed {
 		return false
 	}
+	m.raise(k, p)
 	s := m.key(k)
 	if !s.pending {
 		m.set(k, never)
@@ -156,10 +157,24 @@ func (m *queueModel) limit() time.Time { return time.Now().Add(m.limiter.last) }
 
 func (m *queueModel) addLimited(*rapid.T) {
 	k := m.drawKey()
-	ask := m.expect(k)
+	ask := m.expect(k, informer.PriorityNormal)
 	m.want("AddLimited", m.queue.AddLimited(k), !m.closed)
 	if ask {
 		m.answered(k, m.limit())
+	}
+}
+
+func (m *queueModel) addWithLimited(*rapid.T) {
+	k := m.drawKey()
+	give, p := m.drawPriority()
+	d, due := m.drawDelay()
+	ask := m.expect(k, p)
+	m.want("AddWith", m.queue.AddWith(k, informer.AddOptions{Limited: true, Priority: give, After: d}), !m.closed)
+	if ask {
+		if limit := m.limit(); limit.After(due) {
+			due = limit
+		}
+		m.answered(k, due)
 	}
 }
 
@@ -168,7 +183,7 @@ func (m *queueModel) addLimitedPanics(*rapid.T) {
 	if m.closed || !m.mustAsk(k) {
 		m.Skip("the limiter is not asked")
 	}
-	m.expect(k)
+	m.expect(k, informer.PriorityNormal)
 	m.limiter.panics = true
 	m.panics("AddLimited", func() { m.queue.AddLimited(k) })
 	m.answered(k, time.Time{})
@@ -176,7 +191,7 @@ func (m *queueModel) addLimitedPanics(*rapid.T) {
 
 func (m *queueModel) addLimitedSlow(*rapid.T) {
 	k := m.drawKey()
-	ask := m.expect(k)
+	ask := m.expect(k, informer.PriorityNormal)
 	a := m.background(k, func() bool { return m.queue.AddLimited(k) })
 	if ask {
 		m.asking = append(m.asking, a)
@@ -228,6 +243,7 @@ func (m *queueModel) retried(k int, due time.Time, limited bool) {
 		due = time.Time{}
 	}
 	if !m.ended {
+		m.raise(k, s.leasedAs)
 		m.setEarliest(k, due)
 		s.limited = s.pending && !s.due.IsZero() && (s.limited || limited)
 	}
@@ -252,6 +268,7 @@ func (m *queueModel) beginRetry(l *queueLease, err error) (ask bool) {
 		m.retried(l.Key, time.Time{}, false)
 	default:
 		s.attempts++
+		m.raise(l.Key, s.leasedAs)
 		m.end(l.Key)
 	}
 	return ask
@@ -379,13 +396,11 @@ func (m *queueModel) run(*rapid.T) {
 // work is the function of a worker. What it returns is to be noted by settle,
 // once the queue knows of it too.
 func (m *queueModel) work(ctx context.Context, k int, call queueCall) (settle func(), err error) {
-	if len(m.line) == 0 || m.line[0] != k {
-		m.Errorf("Run works on %d, want the first of %v", k, m.line)
+	if wrong := m.wrong(k); wrong != "" {
+		m.Error("Run: " + wrong) // this is not the goroutine of the test
 		return func() {}, nil
 	}
-	m.line = m.line[1:]
-	s := m.keys[k]
-	s.pending, s.leased = false, true
+	m.take(k)
 	l := &queueLease{Lease: informer.Lease[int]{Key: k}, open: true}
 	err = m.nextError()
 	switch call.how {
@@ -393,6 +408,7 @@ func (m *queueModel) work(ctx context.Context, k int, call queueCall) (settle fu
 		return func() { m.finished(k) }, nil
 	case "cut":
 		return func() {
+			m.raise(k, m.keys[k].leasedAs)
 			m.setEarliest(k, time.Time{})
 			m.end(k)
 		}, fmt.Errorf("request: %w", ctx.Err())

@@ -24,7 +24,24 @@ type queueKey struct {
 	limited  bool      // the limiter said when, or is being asked
 	due      time.Time // zero: now
 	attempts int
+
+	priority informer.Priority // while pending
+	leasedAs informer.Priority
+
+	// While ready: when it would have to get in line with PriorityNormal now to
+	// be where it is, and where that is. They are two times, and the line is not
+	// known, if it was raised to where it may have been already.
+	rank, rankAtMost time.Time
+	line             informer.Priority
 }
+
+// modelAgeing is the ageing of the queue. Its clock ticks eight times as often,
+// and tells times that are less than a tick apart from each other or not.
+const (
+	modelAgeing = 40 * time.Millisecond
+	modelTick   = modelAgeing / 8
+	lineUnknown = informer.Priority(99)
+)
 
 type queueLease struct {
 	informer.Lease[int]
@@ -47,7 +64,7 @@ type queueModel struct {
 	reported []string
 
 	keys   map[int]*queueKey
-	line   []int // ready, in order
+	line   []int // ready, in the order in which they got in line
 	leases []*queueLease
 	drains []*queueDrain
 	asking []*queueAsk // calls that wait for the limiter
@@ -66,14 +83,82 @@ func (m *queueModel) key(k int) *queueKey {
 	return m.keys[k]
 }
 
+// rankOf returns the rank of a key that gets in line at a time.
+func rankOf(p informer.Priority, at time.Time) time.Time {
+	return at.Add(-time.Duration(p) * modelAgeing)
+}
+
+// drawPriority draws a priority, and what it counts as.
+func (m *queueModel) drawPriority() (give, counts informer.Priority) {
+	p := rapid.SampledFrom([]informer.Priority{0, 0, 0, -2, -1, 1, 2, -128, 127}).Draw(m.T, "priority")
+	return p, min(max(p, informer.PriorityLow), informer.PriorityHigh)
+}
+
+// raise gives k, which is to be pending, a priority if that is higher than what
+// it has.
+func (m *queueModel) raise(k int, p informer.Priority) {
+	s := m.key(k)
+	if !s.pending {
+		s.priority = p
+		return
+	}
+	if p <= s.priority {
+		return
+	}
+	s.priority = p
+	if !slices.Contains(m.line, k) {
+		return
+	}
+	rank := rankOf(p, time.Now())
+	switch {
+	case !rank.Add(modelTick).After(s.rank): // surely better
+		m.line = slices.DeleteFunc(m.line, func(other int) bool { return other == k })
+		m.line = append(m.line, k)
+		s.rank, s.rankAtMost, s.line = rank, rank, p
+	case rank.Before(s.rankAtMost): // better or not
+		s.line = lineUnknown
+		if rank.Before(s.rank) {
+			s.rank = rank
+		}
+	}
+}
+
+// wrong tells why k must not be leased now: promise 26.
+func (m *queueModel) wrong(k int) string {
+	i := slices.Index(m.line, k)
+	if i < 0 {
+		return fmt.Sprintf("%d is leased, want one of %v", k, m.line)
+	}
+	s := m.keys[k]
+	for j, other := range m.line {
+		o := m.keys[other]
+		inLine := j < i && o.line == s.line && s.line != lineUnknown
+		if other != k && (inLine || !o.rankAtMost.Add(modelTick).After(s.rank)) {
+			return fmt.Sprintf("%d is leased: %+v, want %d first: %+v", k, *s, other, *o)
+		}
+	}
+	return ""
+}
+
+// take leases k, which may be the next.
+func (m *queueModel) take(k int) {
+	m.line = slices.DeleteFunc(m.line, func(other int) bool { return other == k })
+	s := m.keys[k]
+	s.pending, s.leased, s.leasedAs = false, true, s.priority
+}
+
 // set makes k pending at due, or now.
-func (m *queueModel) set(k int, due time.Time) {
+func (m *queueModel) set(k int, due time.Time) { m.setAt(k, due, time.Now()) }
+
+func (m *queueModel) setAt(k int, due, now time.Time) {
 	s := m.key(k)
 	wasReady := slices.Contains(m.line, k)
 	s.pending, s.due = true, due
 	if ready := due.IsZero() && !s.leased && !m.closed; ready != wasReady {
 		if ready {
 			m.line = append(m.line, k)
+			s.rank = rankOf(s.priority, now)
+			s.rankAtMost, s.line = s.rank, s.priority
 		} else {
 			m.line = slices.DeleteFunc(m.line, func(other int) bool { return other == k })
 		}
@@ -126,6 +211,7 @@ func (m *queueModel) add(*rapid.T) {
 	k := m.drawKey()
 	m.want("Add", m.queue.Add(k), !m.closed)
 	if !m.closed {
+		m.raise(k, informer.PriorityNormal)
 		m.setEarliest(k, time.Time{})
 	}
 }
@@ -135,6 +221,21 @@ func (m *queueModel) addAfter(*rapid.T) {
 	d, due := m.drawDelay()
 	m.want("AddAfter", m.queue.AddAfter(k, d), !m.closed)
 	if !m.closed {
+		m.raise(k, informer.PriorityNormal)
+		m.setEarliest(k, due)
+	}
+}
+
+func (m *queueModel) addWith(*rapid.T) {
+	k := m.drawKey()
+	give, p := m.drawPriority()
+	d, due := time.Duration(0), time.Time{}
+	if rapid.Bool().Draw(m.T, "after") {
+		d, due = m.drawDelay()
+	}
+	m.want("AddWith", m.queue.AddWith(k, informer.AddOptions{Priority: give, After: d}), !m.closed)
+	if !m.closed {
+		m.raise(k, p)
 		m.setEarliest(k, due)
 	}
 }
@@ -146,6 +247,7 @@ func (m *queueModel) reschedule(*rapid.T) {
 	if m.closed {
 		return
 	}
+	m.raise(k, informer.PriorityNormal)
 	if s := m.key(k); !(s.pending && s.due.IsZero() && due.IsZero()) {
 		m.set(k, due)
 		s.limited = false
@@ -183,13 +285,16 @@ func (m *queueModel) get(*rapid.T) {
 	case len(m.line) == 0:
 		m.want("Get says ErrStopped", errors.Is(err, informer.ErrStopped), true)
 	default:
-		k := m.line[0]
-		m.line = m.line[1:]
-		s := m.keys[k]
-		if err != nil || lease.Key != k || lease.Attempt != s.attempts+1 {
-			m.Fatalf("Get = %+v, %v, want key %d, attempt %d", lease, err, k, s.attempts+1)
+		if err != nil {
+			m.Fatalf("Get = %v, want one of %v", err, m.line)
 		}
-		s.pending, s.leased = false, true
+		if wrong := m.wrong(lease.Key); wrong != "" {
+			m.Fatal("Get: " + wrong)
+		}
+		m.take(lease.Key)
+		if s := m.keys[lease.Key]; lease.Attempt != s.attempts+1 || lease.Priority != s.priority {
+			m.Fatalf("Get = %+v, want attempt %d, priority %d", lease, s.attempts+1, s.priority)
+		}
 		m.leases = append(m.leases, &queueLease{lease, true})
 	}
 }
@@ -235,7 +340,7 @@ func (m *queueModel) pass(*rapid.T) {
 	}
 	slices.SortFunc(due, func(a, b int) int { return m.keys[a].due.Compare(m.keys[b].due) })
 	for _, k := range due {
-		m.set(k, time.Time{})
+		m.setAt(k, time.Time{}, m.keys[k].due)
 	}
 }
 
@@ -367,6 +472,7 @@ func newQueueModel(t *testing.T, rt *rapid.T) *queueModel {
 		keys:    map[int]*queueKey{},
 	}
 	m.queue = newQueue(t, informer.QueueOptions[int]{
+		Ageing:  modelAgeing,
 		Limiter: m.limiter,
 		OnError: func(k int, err error) {
 			m.reported = append(m.reported, fmt.Sprint(k, err))
@@ -382,7 +488,8 @@ func newQueueModel(t *testing.T, rt *rapid.T) *queueModel {
 // operations returns what a test does, and the check after each step.
 func (m *queueModel) operations() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"Add": m.add, "AddAfter": m.addAfter, "Reschedule": m.reschedule,
+		"Add": m.add, "AddWith": m.addWith, "AddWith, too": m.addWith, "AddWith, limited": m.addWithLimited,
+		"AddAfter": m.addAfter, "Reschedule": m.reschedule,
 		"AddLimited": m.addLimited, "AddLimited, slow": m.addLimitedSlow, "AddLimited, panics": m.addLimitedPanics,
 		"Cancel": m.cancel, "Get": m.get, "Get, too": m.get, "Get again": m.get, "Done": m.done,
 		"Retry": m.retry, "RetryAfter": m.retryAfter, "Terminal": m.retryTerminal,
@@ -409,7 +516,7 @@ func (m *queueModel) close() {
 }
 
 // TestWorkQueue_Model runs random operations of every kind against a naive
-// model: promises 22, 23, 24, 25 and 27. With -v it tells how many of each.
+// model: promises 22, 23, 24, 25, 26 and 27. With -v it tells how many of each.
 func TestWorkQueue_Model(t *testing.T) {
 	counts := map[string]int{}
 	synctest.Test(t, func(t *testing.T) {

@@ -473,6 +473,14 @@ func TestWorkQueue_SteadyStateAllocatesNothing(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("a delay allocates %v times, want 0", n)
 	}
+	if n := testing.AllocsPerRun(100, func() {
+		q.AddWith(key, informer.AddOptions{Priority: informer.PriorityLow})
+		q.AddWith(key, informer.AddOptions{Priority: informer.PriorityHigh})
+		lease, _ := q.Get(ctx)
+		lease.Done()
+	}); n > 0 {
+		t.Errorf("priorities allocate %v times, want 0", n)
+	}
 }
 
 // TestWorkQueue_ManyDueAtOnce: more keys than are promoted under one lock.
@@ -526,6 +534,8 @@ func TestNewWorkQueue_BadInput(t *testing.T) {
 		_, err := informer.NewWorkQueue(informer.QueueOptions[string]{Name: "jobs", OnPanic: policy})
 		mustContain(t, "NewWorkQueue", err, "queue jobs", "OnPanic is")
 	}
+	_, err := informer.NewWorkQueue(informer.QueueOptions[int]{OnPanic: 9, Ageing: -time.Second})
+	mustContain(t, "NewWorkQueue", err, "queue int", "Ageing is -1s", "OnPanic is 9")
 }
 
 // Promise 23: delays end in their order, whichever are taken out in between.
