@@ -6,14 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -21,24 +16,77 @@ import (
 // dropped, and nobody is to be told.
 var errLeft = errors.New("informer: loop left")
 
-// decoder reads one response body, value by value. No more of the body is in
-// memory than one object's bytes, in a buffer that is used again.
-type decoder struct {
-	ctx  context.Context // of the request, which ends with the decoder
-	form form
-	// outside is what a decoder has to be shown first that is to go on behind an
-	// object of the body.
-	outside string
+// A setting is what a decoder that has read nothing has to be shown first, so
+// that it can go on in front of an object of the body, or behind it, and the
+// member of the body that the object is in.
+type setting struct{ before, behind, member string }
 
-	body *meter
-	json *jsontext.Decoder
-	base int64 // bytes of the body before those that json has read
+// The settings of objects. That of one which is alone is the zero value.
+func inList() setting  { return setting{`{"items":[`, `{"items":[null`, "items"} }
+func inFrame() setting { return setting{`{"object"`, `{"object":null`, "object"} }
+
+// decoder reads one response body, value by value. No more of the body is in
+// memory than a buffer that is used again.
+type decoder struct {
+	ctx    context.Context // of the request, which ends with the decoder
+	form   form
+	around setting // of an object
+
+	body  *meter
+	json  *jsontext.Decoder
+	base  int64             // bytes of the body before those that json has read
+	words map[string]string // by what they are in JSON
 }
 
-func newDecoder(ctx context.Context, body io.Reader, form form, outside string) decoder {
-	d := decoder{ctx: ctx, form: form, outside: outside}
-	d.attach(body, form.options)
+func newDecoder(ctx context.Context, body io.Reader, form form, around setting) decoder {
+	d := decoder{ctx: ctx, form: form, around: around, body: &meter{body: body}}
+	if form.out != nil {
+		root := form.out
+		if around.member != "" {
+			root = root.inside(around.member)
+		}
+		d.body.sieve = newSieve(root, around == inFrame())
+	}
+	d.fresh()
+	d.body.allowAround()
 	return d
+}
+
+// fresh gives d a decoder that has read nothing, and holds nothing.
+func (d *decoder) fresh() {
+	d.json = jsontext.NewDecoder(d.body, d.form.options)
+	d.body.json = d.json
+}
+
+// resume makes d go on where the body is with a decoder that has read nothing,
+// and is shown first what it has to be shown there.
+func (d *decoder) resume(first string) error {
+	d.base = d.body.ahead() - int64(len(first))
+	d.body.first, d.body.given = first, 0
+	d.json.Reset(d.body, d.form.options)
+	for d.json.InputOffset() < int64(len(first)) {
+		if _, err := d.json.ReadToken(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renew makes d go on behind a long object without the buffers that it took.
+func (d *decoder) renew() error {
+	d.body.forget()
+	d.fresh()
+	return d.resume(d.around.behind)
+}
+
+// letGo renews a watch behind a long object: the buffers would be held as long
+// as it goes on.
+func (d *decoder) letGo() error {
+	if d.around != inFrame() || d.json.InputOffset()-d.body.started <= maxAround {
+		return nil
+	}
+	d.body.back(d.json.UnreadBuffer())
+	return d.renew()
 }
 
 // members reads the rest of a JSON object that was opened, and calls fn with the
@@ -49,16 +97,33 @@ func (d *decoder) members(fn func(name string) error) error {
 		if d.json.PeekKind() == '}' {
 			break
 		}
-		name, err := d.json.ReadToken()
+		name, err := d.json.ReadValue()
 		if err != nil {
 			return unexpectedEOF(err)
 		}
-		if err := fn(name.String()); err != nil {
+		if err := fn(d.word(name)); err != nil {
 			return err
 		}
 	}
 	_, err := d.json.ReadToken()
 	return err
+}
+
+// word returns what is in a JSON string that is mostly one of few: each frame of a
+// watch has the same.
+func (d *decoder) word(raw []byte) string {
+	const most, longest = 16, 32
+	if word, ok := d.words[string(raw)]; ok {
+		return word
+	}
+	word := string(unquoted(raw))
+	if len(d.words) < most && len(raw) <= longest {
+		if d.words == nil {
+			d.words = map[string]string{}
+		}
+		d.words[string(raw)] = word
+	}
+	return word
 }
 
 // open reads the beginning of an object or array. It returns io.EOF if the body
@@ -79,12 +144,26 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
+// A point is where a decoder is: so deep, and behind so many values there.
+type point struct {
+	depth int
+	index int64
+}
+
+func (d *decoder) point() point {
+	depth := d.json.StackDepth()
+	_, index := d.json.StackIndex(depth)
+	return point{depth, index}
+}
+
+// next returns the point behind one more value.
+func (p point) next() point { return point{p.depth, p.index + 1} }
+
 // value decodes the next value into out. The first error concerns that value
 // alone, which has been consumed, and of which out has what could be decoded;
 // the second one concerns the body.
 func (d *decoder) value(out any) (bad, err error) {
-	depth := d.json.StackDepth()
-	_, before := d.json.StackIndex(depth)
+	before := d.point()
 	err = json.UnmarshalDecode(d.json, out)
 	if err == nil {
 		return nil, nil
@@ -92,14 +171,11 @@ func (d *decoder) value(out any) (bad, err error) {
 	// Errors cannot be told apart by type, as they may come from a method of
 	// the type that is decoded; but only a value that is well-formed to its end
 	// is behind us now.
-	if _, after := d.json.StackIndex(depth); d.json.StackDepth() == depth && after == before+1 {
+	if d.point() == before.next() {
 		return err, nil
 	}
-	if d.body.over {
-		return nil, errTooLarge
-	}
-	if d.tooDeep() {
-		return nil, errTooDeep
+	if err := d.excess(); err != nil {
+		return nil, err
 	}
 	// What stands in the way is better told by the layer below.
 	if _, plain := d.json.ReadValue(); plain != nil {
@@ -108,10 +184,17 @@ func (d *decoder) value(out any) (bad, err error) {
 	return nil, unexpectedEOF(err)
 }
 
-// tooDeep reports whether the value that could not be read is nested too deeply.
-func (d *decoder) tooDeep() bool {
-	var s scanner
-	return s.deepestOf(d.json.UnreadBuffer()) > maxDepth
+// excess returns the error of a value that could not be read because there is too
+// much of it.
+func (d *decoder) excess() error {
+	if d.body.over {
+		return errTooLarge
+	}
+	s := scanner{depth: d.json.StackDepth()}
+	if s.deepestOf(d.json.UnreadBuffer()) > maxDepth {
+		return errTooDeep
+	}
+	return nil
 }
 
 // must decodes the next value into out, all of which is needed.
@@ -120,28 +203,9 @@ func (d *decoder) must(out any) error {
 	return errors.Join(withoutContent(bad, nil), err)
 }
 
-// explain says what was being decoded when err came about, unless err is not
-// about decoding at all.
+// explain says what was being decoded when err came about.
 func (d *decoder) explain(op string, err error) error {
-	var api apierrors.APIStatus
-	var wrong *WrongTypeError
-	if errors.Is(err, errLeft) || errors.As(err, &api) || errors.As(err, &wrong) {
-		return err
-	}
-	if errors.Is(err, errTooLarge) {
-		err = errAround
-	}
-	// It may be one of the transport's, met while the body was read.
-	err = withoutSecrets(withoutNames(unexpectedEOF(err), d.base))
-	return fmt.Errorf("informer: decode %s of %s: %w", op, d.form.name, err)
-}
-
-// statusError returns the error that a server means by status.
-func statusError(status metav1.Status) error {
-	if status.Message == "" {
-		status.Message = fmt.Sprintf("the server sent the status %q, reason %q, code %d", status.Status, status.Reason, status.Code)
-	}
-	return withoutSecrets(apierrors.FromObject(&status))
+	return explain(op, d.form.name, withoutNames(err, d.base))
 }
 
 // partialObject is what is still wanted of an object that cannot be decoded.
@@ -154,27 +218,32 @@ type partialObject struct {
 	} `json:"metadata"`
 }
 
-// object decodes the next value into a fresh object. If it is bad, the event
-// says what is known of it. As with value, the second error concerns the body.
+// object decodes the next value into a fresh object, as it comes from the body.
+// If it is bad, the event says what is known of it. As with value, the second
+// error concerns the body.
 func object[E any, T interface {
 	*E
 	Object
 }](d *decoder, t EventType) (ev Event[T], bad, err error) {
-	if d.form.opaque {
-		ev, bad, err = opaqueObject[E, T](d, t)
-		return ev, withoutContent(bad, d.form.typ), err
-	}
+	before := d.point()
 	obj := T(new(E))
-	d.body.allow(maxObject, maxWhole, d.form.weight)
-	bad, err = d.value(obj)
-	ev = EventOf(t, obj) // what it has will do
-	if errors.Is(err, errTooLarge) || errors.Is(err, errTooDeep) {
-		var about partialObject
-		if about, bad, err = d.large(obj); bad != nil {
+	d.body.allow(maxObject, maxText, d.form.weight)
+	bad = json.UnmarshalDecode(d.json, obj, d.form.streaming)
+	switch {
+	case bad == nil:
+		ev = EventOf(t, obj)
+	case d.body.kept && !d.body.over:
+		ev, bad, err = objectAgain[E, T](d, t, bad)
+	default:
+		if about, ok := d.saidBy(); ok {
 			ev = partialEvent[T](t, about)
 		} else {
 			ev = EventOf(t, obj)
 		}
+		if excess := d.excess(); excess != nil {
+			bad = excess
+		}
+		err = d.skip(before)
 	}
 	if err == nil {
 		err = d.letGo()
@@ -182,31 +251,77 @@ func object[E any, T interface {
 	return ev, withoutContent(bad, d.form.typ), err
 }
 
-// opaqueObject is object for a type that decodes itself: such a type is given
-// the value as a whole anyway, and if it fails, nothing else knows the key.
-func opaqueObject[E any, T interface {
+// objectAgain decodes an object that was refused as it came once more, from what
+// is kept of it: the decoder that agrees with the one of Kubernetes in everything
+// reads an object as a whole before it decodes it, and goes on where it finds a
+// fault. What is too long for that has the first error.
+func objectAgain[E any, T interface {
 	*E
 	Object
-}](d *decoder, t EventType) (ev Event[T], bad, err error) {
-	raw, about, bad, err := d.raw()
-	if bad == nil && err == nil {
-		obj := T(new(E))
-		if bad = json.Unmarshal(raw, obj, d.form.options); bad == nil {
-			return EventOf(t, obj), nil, nil
-		}
-		about = partialOf(raw, d.form)
+}](d *decoder, t EventType, first error) (ev Event[T], bad, err error) {
+	d.body.rewind()
+	if err := d.resume(d.around.before); err != nil {
+		return ev, nil, err
 	}
-	return partialEvent[T](t, about), bad, err
+	before := d.point()
+	obj := T(new(E))
+	d.body.allow(maxObject, maxWhole, d.form.weight)
+	bad, err = d.value(obj)
+	if errors.Is(err, errTooLarge) || errors.Is(err, errTooDeep) {
+		if bad = err; d.body.narrow {
+			bad = first
+		}
+		about, _ := d.saidBy()
+		return partialEvent[T](t, about), bad, d.skip(before)
+	}
+	if bad != nil && d.form.opaque { // nobody else knows its key
+		about, _ := d.saidBy()
+		return partialEvent[T](t, about), bad, nil
+	}
+	return EventOf(t, obj), bad, err // what it has will do
+}
+
+// saidBy returns what the beginning of a bad object says of it, if that is still
+// known.
+func (d *decoder) saidBy() (partialObject, bool) {
+	raw := d.json.UnreadBuffer()
+	if d.body.kept {
+		raw = d.body.buf[d.body.start:d.body.next]
+	}
+	raw = bytes.TrimLeft(raw, ",: \n\r\t")
+	return partialOf(raw, d.form), d.body.kept || d.form.opaque
+}
+
+// skip passes the rest of the value that is, or was, behind that place, holding
+// none of it. The next token is what stands behind it.
+func (d *decoder) skip(before point) error {
+	last := d.json.UnreadBuffer()
+	if d.point() != before.next() {
+		s := scanner{depth: d.json.StackDepth() - before.depth}
+		s.begun = s.depth > 0
+		n, ok := s.end(last)
+		last = last[n:]
+		if !ok {
+			if err := d.body.pass(d.ctx, &s); err != nil {
+				return err
+			}
+		}
+	}
+	d.body.back(last)
+	return d.renew()
 }
 
 // raw reads the next value as it is. If that is too large, or nested too deeply,
 // it is passed, and about is what its beginning says.
 func (d *decoder) raw() (raw jsontext.Value, about partialObject, bad, err error) {
+	before := d.point()
 	d.body.allow(maxText, maxText, d.form.weight)
 	raw, err = d.json.ReadValue()
-	if d.body.over || err != nil && d.tooDeep() {
-		d.body.full = false
-		about, bad, err = d.large(nil)
+	if err != nil {
+		if bad = d.excess(); bad != nil {
+			about, _ = d.saidBy()
+			err = d.skip(before)
+		}
 	}
 	if err == nil {
 		err = d.letGo() // and leaves raw where it is
@@ -226,323 +341,4 @@ func partialEvent[T Object](t EventType, about partialObject) Event[T] {
 	return Event[T]{
 		Type: t, Key: Key{Namespace: m.Namespace, Name: m.Name}, UID: m.UID, Version: m.ResourceVersion,
 	}
-}
-
-// listDecoder yields the items of one page as they are decoded.
-type listDecoder[E any, T interface {
-	*E
-	Object
-}] struct {
-	decoder
-	yield func(Event[T], error) bool
-
-	about  metav1.TypeMeta
-	meta   metav1.ListMeta
-	status metav1.Status // what the body has of one, if it is one
-	items  bool          // there was a member "items"
-}
-
-// run reads the body to its end.
-func (l *listDecoder[E, T]) run() error {
-	err := l.open('{')
-	if err == nil {
-		err = l.members(l.member)
-	}
-	if err == nil {
-		// This also reads the end of the response, without which its connection
-		// could not be used again.
-		if _, err = l.json.ReadToken(); errors.Is(err, io.EOF) {
-			err = nil
-		} else if err == nil {
-			err = errors.New("more than one value in the body")
-		}
-	}
-	if err == nil {
-		err = l.check()
-	}
-	if err != nil {
-		return l.explain("list", err)
-	}
-	if !l.items && !strings.HasSuffix(l.about.Kind, "List") {
-		return fmt.Errorf("informer: list of %s: the server sent no list, but kind %.64q", l.form.name, l.about.Kind)
-	}
-	if l.meta.ResourceVersion == "" {
-		return errNoVersion
-	}
-	l.yield(Event[T]{Type: EventEnd, Version: l.meta.ResourceVersion, Continue: l.meta.Continue}, nil)
-	return nil
-}
-
-// member reads one member of the list.
-func (l *listDecoder[E, T]) member(name string) error {
-	var out any
-	switch name {
-	case "items":
-		if l.items { // what the first one said has been told
-			return errors.New("a second member \"items\"")
-		}
-		l.items = true
-		return l.each()
-	case "kind":
-		out = &l.about.Kind
-	case "apiVersion":
-		out = &l.about.APIVersion
-	case "metadata":
-		out = &l.meta
-	case "status":
-		out = &l.status.Status
-	case "message":
-		out = &l.status.Message
-	case "reason":
-		out = &l.status.Reason
-	case "details":
-		out = &l.status.Details
-	case "code":
-		out = &l.status.Code
-	default:
-		return l.json.SkipValue()
-	}
-	if name == "kind" || name == "apiVersion" || name == "metadata" {
-		return l.must(out)
-	}
-	_, err := l.value(out)
-	return err
-}
-
-// check returns an error if the body is known to be something else than a list
-// of E.
-func (l *listDecoder[E, T]) check() error {
-	if l.about.Kind == "Status" {
-		return statusError(l.status)
-	}
-	if want := l.form.kind; want != "" && l.about.Kind != "" && l.about.Kind != want+"List" {
-		return &WrongTypeError{Want: l.form.name, Got: kindText(l.about.APIVersion, l.about.Kind)}
-	}
-	return nil
-}
-
-// each yields the items, of which there may be none.
-func (l *listDecoder[E, T]) each() error {
-	if l.json.PeekKind() == 'n' {
-		return l.json.SkipValue()
-	}
-	if err := l.check(); err != nil {
-		return err
-	}
-	if err := l.open('['); err != nil {
-		return err
-	}
-	for {
-		l.body.allowAround()
-		if l.json.PeekKind() == ']' {
-			break
-		}
-		ev, bad, err := object[E, T](&l.decoder, EventAdded)
-		switch {
-		case err != nil:
-			return err
-		case l.ctx.Err() != nil:
-			return l.ctx.Err()
-		}
-		if bad == nil && l.form.untyped {
-			bad = l.inherit(ev.Object)
-		}
-		if bad == nil {
-			ev, bad = eventFrom(EventAdded, ev.Object)
-		} else {
-			ev, bad = badEvent(ev, bad)
-		}
-		if !l.yield(ev, bad) {
-			return errLeft
-		}
-	}
-	_, err := l.json.ReadToken()
-	return err
-}
-
-// inherit gives an unstructured item the kind that its list has named, as
-// servers leave it out of the items of built-in kinds.
-func (l *listDecoder[E, T]) inherit(obj any) error {
-	about, err := meta.TypeAccessor(obj)
-	if err != nil {
-		return err
-	}
-	if about.GetKind() == "" && about.GetAPIVersion() == "" && l.about.Kind != "" {
-		about.SetKind(strings.TrimSuffix(l.about.Kind, "List"))
-		about.SetAPIVersion(l.about.APIVersion)
-	}
-	if about.GetKind() == "" {
-		return errNoKind
-	}
-	return nil
-}
-
-// errNoKind is the reason of the *[ObjectError] of an unstructured object
-// without a kind.
-var errNoKind = errors.New("the object has no kind")
-
-// watchDecoder yields the frames of a watch as they are decoded.
-type watchDecoder[E any, T interface {
-	*E
-	Object
-}] struct {
-	decoder
-	yield   func(Event[T], error) bool
-	initial bool // the bookmark that ends the initial state is awaited
-	right   bool // there was an object of the right kind
-}
-
-// run reads the body until it ends between two frames.
-func (w *watchDecoder[E, T]) run() error {
-	for {
-		w.body.allowAround()
-		err := w.open('{')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		var ev Event[T]
-		var bad error
-		if err == nil {
-			ev, bad, err = w.frame()
-		}
-		switch {
-		case err != nil:
-			return w.explain("watch", err)
-		case w.ctx.Err() != nil:
-			return w.ctx.Err()
-		case ev.Type == 0:
-			continue
-		}
-		if !w.yield(ev, bad) {
-			return errLeft
-		}
-		w.initial = w.initial && ev.Type != EventEnd
-	}
-}
-
-// frame reads the rest of a frame: its type, and its object. The first error
-// concerns one object, the second the watch.
-func (w *watchDecoder[E, T]) frame() (ev Event[T], bad, err error) {
-	var kind string
-	var early jsontext.Value // an object that came before its type
-	var found bool
-	err = w.members(func(name string) error {
-		var err error
-		switch {
-		case name == "type":
-			err = w.must(&kind)
-		case name == "object" && kind == "":
-			found = true
-			ev, early, bad, err = w.early()
-		case name == "object":
-			found, early = true, nil
-			ev, bad, err = w.object(&w.decoder, kind)
-		default:
-			err = w.json.SkipValue()
-		}
-		return err
-	})
-	switch {
-	case err != nil:
-	case !found:
-		err = fmt.Errorf("%s event without an object", eventWord(kind))
-	case early != nil:
-		d := newDecoder(w.ctx, bytes.NewReader(early), w.form, "")
-		ev, bad, err = w.object(&d, kind)
-	case bad != nil && kind == "DELETED":
-		ev, bad = deletedAnyway(ev, bad)
-	}
-	return ev, bad, err
-}
-
-// early reads an object whose type is not known yet.
-func (w *watchDecoder[E, T]) early() (ev Event[T], raw jsontext.Value, bad, err error) {
-	raw, about, bad, err := w.raw()
-	if bad != nil {
-		ev, bad = badEvent(partialEvent[T](EventBad, about), bad)
-	}
-	return ev, raw.Clone(), bad, err
-}
-
-// object reads the object of a frame of the given type.
-func (w *watchDecoder[E, T]) object(d *decoder, kind string) (ev Event[T], bad, err error) {
-	switch kind {
-	case "ADDED":
-		return w.changed(d, EventAdded)
-	case "MODIFIED":
-		return w.changed(d, EventModified)
-	case "DELETED":
-		return w.changed(d, EventDeleted)
-	case "BOOKMARK":
-		d.body.allowAround()
-		var about metav1.PartialObjectMetadata
-		if err := d.must(&about); err != nil {
-			return ev, nil, err
-		}
-		ev, err = bookmark[T](about.ResourceVersion, about.Annotations, w.initial)
-		return ev, nil, err
-	case "ERROR":
-		d.body.allowAround()
-		var status metav1.Status
-		if err := d.must(&status); err != nil {
-			return ev, nil, err
-		}
-		return ev, nil, statusError(status)
-	}
-	return ev, nil, fmt.Errorf("unknown event type %s", eventWord(kind))
-}
-
-// changed reads an object of the collection.
-func (w *watchDecoder[E, T]) changed(d *decoder, t EventType) (Event[T], error, error) {
-	ev, bad, err := object[E, T](d, t)
-	if err != nil {
-		return ev, nil, err
-	}
-	if about, err := meta.TypeAccessor(ev.Object); err == nil && ev.Object != nil {
-		kind := about.GetKind()
-		switch want := w.form.kind; {
-		case w.form.untyped && kind == "" && bad == nil:
-			bad = errNoKind
-		case want == "" || kind == "" || kind == want:
-		case !w.right:
-			return ev, nil, &WrongTypeError{Want: w.form.name, Got: kindText(about.GetAPIVersion(), kind)}
-		default:
-			bad = fmt.Errorf("the object is a %.64s, not a %s", kind, want)
-		}
-		if !w.form.untyped { // as client-go has it
-			about.SetKind("")
-			about.SetAPIVersion("")
-		}
-	}
-	w.right = true
-	if bad == nil {
-		ev, bad = eventFrom(t, ev.Object)
-	} else {
-		ev, bad = badEvent(ev, bad)
-	}
-	if t == EventDeleted && bad != nil {
-		ev, bad = deletedAnyway(ev, bad)
-	}
-	return ev, bad, nil
-}
-
-// deletedAnyway returns the deletion of a bad object if its key is known, which
-// is all that it takes.
-func deletedAnyway[T Object](ev Event[T], bad error) (Event[T], error) {
-	if ev.Key.Name != "" {
-		ev.Type, bad = EventDeleted, nil
-	}
-	return ev, bad
-}
-
-// kindText returns a kind as errors have it.
-func kindText(apiVersion, kind string) string { return fmt.Sprintf("%.64s %.64s", apiVersion, kind) }
-
-// eventWord returns an event type as errors have it: what is no word in capitals
-// is no type of any server, and may be a part of an object.
-func eventWord(kind string) string {
-	if len(kind) > 16 || strings.Trim(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-		return `"…"`
-	}
-	return strconv.Quote(kind)
 }

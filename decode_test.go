@@ -130,6 +130,11 @@ func TestDecodeOddities(t *testing.T) {
 		if err := sameUnstructured([]byte(raw)); err != nil {
 			t.Errorf("unstructured: %v", err)
 		}
+		for _, err := range []error{sameStreaming[decodeOdd]([]byte(raw)), sameStreaming[corev1.Pod]([]byte(raw)), sameStreaming[unstructured.Unstructured]([]byte(raw))} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 
@@ -154,9 +159,6 @@ func TestDecodeAllKinds(t *testing.T) {
 			continue
 		}
 		kinds++
-		if informer.HoldsAny(typ) {
-			t.Errorf("%v holds an interface: compare it with unmarshalers", gvk)
-		}
 		for range rounds {
 			obj := reflect.New(typ).Interface()
 			fill.Fill(obj)
@@ -175,28 +177,6 @@ func TestDecodeAllKinds(t *testing.T) {
 	}
 	if kinds < 100 {
 		t.Errorf("compared %d kinds", kinds)
-	}
-}
-
-func TestHoldsAny(t *testing.T) {
-	type node struct{ Next *node }
-	for _, tt := range []struct {
-		typ  reflect.Type
-		want bool
-	}{
-		{reflect.TypeFor[decodeOdd](), true},
-		{reflect.TypeFor[unstructured.Unstructured](), false}, // it decodes itself
-		{reflect.TypeFor[node](), false},
-		{reflect.TypeFor[struct{ A map[string][]*[2]any }](), true},
-		{reflect.TypeFor[struct {
-			A any `json:"-"`
-			b any
-		}](), false},
-		{reflect.TypeFor[struct{ A runtime.RawExtension }](), false},
-	} {
-		if got := informer.HoldsAny(tt.typ); got != tt.want {
-			t.Errorf("HoldsAny(%v) = %t", tt.typ, got)
-		}
 	}
 }
 

@@ -2,8 +2,10 @@ package informer
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,21 +24,22 @@ type form struct {
 	partial bool         // metav1.PartialObjectMetadata
 	opaque  bool         // the type decodes itself
 	weight  weight       // of what an object consists of, for its limits
+	out     *leftOut     // what objects are to be without, or nil
 	options json.Options // of decoders
 	// streaming are options of decoders that do not look at a whole value before
 	// they decode it. Their errors differ, and behind one they stop.
 	streaming json.Options
 }
 
-// formOf returns the form of E.
-func formOf[E any]() form {
+// formOf returns the form of E, whose objects are to be without what is out.
+func formOf[E any](out *leftOut, share bool) form {
 	t := reflect.TypeFor[E]()
 	f := form{
 		typ:     t,
 		name:    t.String(),
 		untyped: t == reflect.TypeFor[unstructured.Unstructured](),
 		partial: t == reflect.TypeFor[metav1.PartialObjectMetadata](),
-		options: decodeOptions(),
+		out:     out,
 	}
 	// In this module a type is named as its kind. A user's own type for a part
 	// of a Pod need not be.
@@ -48,34 +51,47 @@ func formOf[E any]() form {
 	if f.untyped || f.opaque {
 		f.weight = anyWeight()
 	}
-	// To have unmarshalers costs a sixth of the time.
-	if f.untyped || holdsAny(t, map[reflect.Type]bool{}) {
-		f.options = json.JoinOptions(f.options, json.WithUnmarshalers(json.JoinUnmarshalers(
-			json.UnmarshalFromFunc(unmarshalAny),
-			json.UnmarshalFromFunc(unmarshalUnstructured),
-		)))
-	}
-	f.streaming = json.JoinOptions(f.options, jsonv1.ReportErrorsWithLegacySemantics(false))
+	f.options = decodeOptions()
+	f.streaming = streamOptions(share, share && !quotesStrings(t, map[reflect.Type]bool{}))
 	return f
 }
 
-// accept returns the media types to ask for.
-func (f form) accept(watch bool) string {
-	switch {
-	case f.partial && watch:
-		return "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-	case f.partial:
-		return "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-	}
-	return "application/json"
+// decodeOptions returns what makes the decoder agree with the one of
+// Kubernetes: encoding/json as it always was, but for letter case, and for
+// numbers in interfaces. It also makes an error inside a value leave the decoder
+// behind that value, with the rest of it decoded.
+func decodeOptions() json.Options {
+	return json.JoinOptions(jsonv1.DefaultOptionsV1(), json.MatchCaseInsensitiveNames(false),
+		json.WithUnmarshalers(anyStrings{}.unmarshalers()))
 }
 
-// decodeOptions returns what makes the decoder agree with the one of
-// Kubernetes: encoding/json as it always was, but for letter case. It also
-// makes an error inside a value leave the decoder behind that value, with the
-// rest of it decoded: bad objects need no second pass.
-func decodeOptions() json.Options {
-	return json.JoinOptions(jsonv1.DefaultOptionsV1(), json.MatchCaseInsensitiveNames(false))
+// streamOptions returns what makes the decoder agree with that of decodeOptions
+// in whatever it finds no fault with, in one pass, and in less time. The strings
+// in interfaces are shared, and all others, if asked for.
+func streamOptions(share, all bool) json.Options {
+	shared := anyStrings{names: newSharedStrings(fewSets)}
+	if share {
+		shared.names = newSharedStrings(manySets)
+		shared.texts = shared.names
+	}
+	unmarshalers := json.JoinUnmarshalers(json.UnmarshalFunc(unmarshalTime), shared.unmarshalers())
+	if all {
+		unmarshalers = json.JoinUnmarshalers(json.UnmarshalFunc(shared.texts.unmarshal), unmarshalers)
+	}
+	return json.JoinOptions(decodeOptions(), json.WithUnmarshalers(unmarshalers),
+		jsonv1.ReportErrorsWithLegacySemantics(false))
+}
+
+// unmarshalTime decodes a time as its own method does, which takes most of the
+// time to find out that it is a string.
+func unmarshalTime(raw []byte, out *metav1.Time) error {
+	if len(raw) > 2 && raw[0] == '"' {
+		if t, err := time.Parse(time.RFC3339, string(raw[1:len(raw)-1])); err == nil {
+			out.Time = t.Local()
+			return nil
+		}
+	}
+	return out.UnmarshalJSON(raw)
 }
 
 // decodesItself reports whether *t has a method that decodes JSON.
@@ -84,26 +100,20 @@ func decodesItself(t reflect.Type) bool {
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[json.UnmarshalerFrom]())
 }
 
-// holdsAny reports whether decoding into a t may meet an interface, where
-// numbers must become int64 or float64. The types in seen are not to be
-// visited again.
-func holdsAny(t reflect.Type, seen map[reflect.Type]bool) bool {
-	if seen[t] || decodesItself(t) {
+// quotesStrings reports whether JSON has strings inside of strings for a t, by
+// the option of a field. The types in seen are not to be visited again.
+func quotesStrings(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
 		return false
 	}
 	seen[t] = true
 	switch t.Kind() {
-	case reflect.Interface:
-		return true
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return holdsAny(t.Elem(), seen)
+		return quotesStrings(t.Elem(), seen)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			field := t.Field(i)
-			if !field.IsExported() && !field.Anonymous || field.Tag.Get("json") == "-" {
-				continue
-			}
-			if holdsAny(field.Type, seen) {
+			_, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			if slices.Contains(strings.Split(options, ","), "string") || quotesStrings(t.Field(i).Type, seen) {
 				return true
 			}
 		}
@@ -111,14 +121,23 @@ func holdsAny(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
+// anyStrings is what is shared of the strings that are decoded into interfaces:
+// the names of members, and the values.
+type anyStrings struct{ names, texts *sharedStrings }
+
+// unmarshalers returns what decodes into interfaces as Kubernetes does.
+func (a anyStrings) unmarshalers() *json.Unmarshalers {
+	return json.JoinUnmarshalers(json.UnmarshalFromFunc(a.unmarshalAny), json.UnmarshalFromFunc(a.unmarshalUnstructured))
+}
+
 // unmarshalUnstructured decodes into u as apimachinery does, without its three
 // passes.
-func unmarshalUnstructured(dec *jsontext.Decoder, u *unstructured.Unstructured) error {
+func (a anyStrings) unmarshalUnstructured(dec *jsontext.Decoder, u *unstructured.Unstructured) error {
 	if k := dec.PeekKind(); k != '{' && k != 'n' {
 		return json.UnmarshalDecode(dec, &u.Object) // which says what is wrong
 	}
 	var v any
-	err := unmarshalAny(dec, &v)
+	err := a.unmarshalAny(dec, &v)
 	u.Object, _ = v.(map[string]any)
 	return err
 }
@@ -126,17 +145,18 @@ func unmarshalUnstructured(dec *jsontext.Decoder, u *unstructured.Unstructured) 
 // unmarshalAny decodes into out as Kubernetes does: numbers become int64 where
 // they can, else float64, and of members of one name the last one counts. A
 // number that no float64 holds is an error, after all the rest is decoded.
-func unmarshalAny(dec *jsontext.Decoder, out *any) error {
-	a := anyDecoder{json: dec}
-	v, err := a.value()
+func (a anyStrings) unmarshalAny(dec *jsontext.Decoder, out *any) error {
+	d := anyDecoder{json: dec, anyStrings: a}
+	v, err := d.value()
 	*out = v
 	if err == nil {
-		err = a.bad
+		err = d.bad
 	}
 	return err
 }
 
 type anyDecoder struct {
+	anyStrings
 	json *jsontext.Decoder
 	bad  error // the first number that is out of range
 }
@@ -149,17 +169,17 @@ func (a *anyDecoder) value() (any, error) {
 	case '[':
 		return a.array()
 	}
-	token, err := a.json.ReadToken()
+	raw, err := a.json.ReadValue()
 	if err != nil {
 		return nil, err
 	}
-	switch token.Kind() {
+	switch raw.Kind() {
 	case 't', 'f':
-		return token.Bool(), nil
+		return raw[0] == 't', nil
 	case '"':
-		return token.String(), nil
+		return a.texts.of(unquoted(raw)), nil
 	case '0':
-		return a.number(token.String()), nil
+		return a.number(raw), nil
 	}
 	return nil, nil
 }
@@ -170,11 +190,11 @@ func (a *anyDecoder) object() (any, error) {
 	}
 	object := map[string]any{}
 	for a.json.PeekKind() != '}' {
-		name, err := a.json.ReadToken()
+		name, err := a.json.ReadValue()
 		if err != nil {
 			return object, err
 		}
-		key := name.String() // before the token is overwritten
+		key := a.names.of(unquoted(name)) // before that is overwritten
 		if object[key], err = a.value(); err != nil {
 			return object, err
 		}
@@ -200,11 +220,11 @@ func (a *anyDecoder) array() (any, error) {
 }
 
 // number returns the value of a number.
-func (a *anyDecoder) number(text string) any {
-	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+func (a *anyDecoder) number(raw []byte) any {
+	if i, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 		return i
 	}
-	f, err := strconv.ParseFloat(text, 64)
+	f, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil {
 		if a.bad == nil {
 			a.bad = err

@@ -128,13 +128,18 @@ func fieldNamed(t reflect.Type, name string) (reflect.Type, bool) {
 	for i := range t.NumField() {
 		field := t.Field(i)
 		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if orElse(tag, field.Name) == name {
-			return field.Type, true
+		embedded := field.Type
+		if embedded.Kind() == reflect.Pointer {
+			embedded = embedded.Elem()
 		}
-		if field.Anonymous && tag == "" && field.Type.Kind() == reflect.Struct {
-			if found, ok := fieldNamed(field.Type, name); ok {
+		switch {
+		case !field.IsExported() && !field.Anonymous, field.Tag.Get("json") == "-": // JSON has none of these
+		case field.Anonymous && tag == "" && embedded.Kind() == reflect.Struct:
+			if found, ok := fieldNamed(embedded, name); ok {
 				return found, true
 			}
+		case orElse(tag, field.Name) == name:
+			return field.Type, true
 		}
 	}
 	return nil, false

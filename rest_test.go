@@ -1,6 +1,7 @@
 package informer_test
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -352,17 +353,31 @@ func TestRESTRequest(t *testing.T) {
 	sourceEvents(informer.FromREST[corev1.Pod](client, podsGVR(), informer.RESTOptions{Namespace: "ns"}).Watch(t.Context(), opts))
 	want := "/api/v1/namespaces/ns/pods?allowWatchBookmarks=true&labelSelector=a%3Db%2Cc&limit=3&resourceVersion=5&" +
 		"resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=30&watch=true"
-	if got.URL.RequestURI() != want || got.Header.Get("Accept") != "application/json" {
+	if got.URL.RequestURI() != want || got.Header.Get("Accept") != "application/vnd.kubernetes.protobuf,application/json" {
 		t.Errorf("watch: %s, Accept %s; want %s", got.URL.RequestURI(), got.Header.Get("Accept"), want)
+	}
+	for name, source := range map[string]func(){
+		"unstructured":       func() { restRequest[unstructured.Unstructured](t, client) },
+		"a user's own part":  func() { restRequest[decodeSlim](t, client) },
+		"with all of a Pod":  func() { restRequest[protoAround](t, client) },
+		"with tags, no code": func() { restRequest[protoTagged](t, client) },
+		"a client of another type": func() {
+			restRequest[corev1.Pod](t, struct{ rest.Interface }{client})
+		},
+	} {
+		if source(); got.Header.Get("Accept") != "application/json" {
+			t.Errorf("%s: Accept %s", name, got.Header.Get("Accept"))
+		}
 	}
 	gvr := schema.GroupVersionResource{Group: "example.com", Version: "v2", Resource: "things"}
 	partial := informer.FromREST[metav1.PartialObjectMetadata](client, gvr, informer.RESTOptions{})
 	sourceEvents(partial.List(t.Context(), metav1.ListOptions{}))
-	if got.URL.RequestURI() != "/apis/example.com/v2/things" || !strings.HasPrefix(got.Header.Get("Accept"), "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1") {
+	if got.URL.RequestURI() != "/apis/example.com/v2/things" || got.Header.Get("Accept") != "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"+
+		"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json" {
 		t.Errorf("list: %s, Accept %s", got.URL.RequestURI(), got.Header.Get("Accept"))
 	}
 	sourceEvents(partial.Watch(t.Context(), metav1.ListOptions{}))
-	if !strings.HasPrefix(got.Header.Get("Accept"), "application/json;as=PartialObjectMetadata;g") {
+	if !strings.HasPrefix(got.Header.Get("Accept"), "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g") {
 		t.Errorf("watch: Accept %s", got.Header.Get("Accept"))
 	}
 }
@@ -534,4 +549,36 @@ func TestRESTServer(t *testing.T) {
 	for range source.List(t.Context(), metav1.ListOptions{}) {
 		break
 	}
+}
+
+// TestRESTGzip: a server is asked for gzip as client-go asks for it, and the items of a
+// list are there before it has ended.
+func TestRESTGzip(t *testing.T) {
+	second := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept-Encoding") != "gzip" {
+			t.Errorf("Accept-Encoding is %q", r.Header.Get("Accept-Encoding"))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		defer z.Close()
+		before, after, _ := strings.Cut(podListJSON(podItem("a")+","+podItem("b")), podItem("b"))
+		_, _ = io.WriteString(z, before)
+		_ = z.Flush()
+		w.(http.Flusher).Flush()
+		<-second
+		_, _ = io.WriteString(z, podItem("b")+after)
+	}))
+	defer server.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	cs := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL, Transport: transport, QPS: -1})
+	var steps []string
+	for ev, err := range informer.FromREST[corev1.Pod](cs.CoreV1().RESTClient(), podsGVR(), informer.RESTOptions{}).List(t.Context(), metav1.ListOptions{}) {
+		if steps = append(steps, sourceStep(ev, err)); len(steps) == 1 {
+			close(second)
+		}
+	}
+	wantSteps(t, steps, "Added n/a uid=u-a v=5", "Added n/b uid=u-b v=5", "End v=9 next=c")
 }

@@ -2,8 +2,10 @@ package informer_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/seed-99a027e8/informer"
 	"github.com/seed-99a027e8/informer/informertest"
+	"github.com/seed-99a027e8/informer/internal/prototest"
 )
 
 // simServerKinds returns the faults of a real server, in words of informertest.
@@ -88,15 +91,24 @@ func simulateServer(t *testing.T, h *simHistory, table *simTable) *simulation {
 	var lives sync.WaitGroup
 	lives.Go(func() { c.write(ctx) })
 	lives.Go(func() { c.fault(ctx) })
-	s.run(t, c.source(h.seed%2 == 0))
+	s.run(t, c.source(h.seed%2 == 0, h.seed/2%2 == 0))
 	cancel()
 	lives.Wait()
 	return s
 }
 
-// source returns a source of the server's widgets.
-func (c *simCluster) source(rest bool) informer.ListerWatcher[simObj] {
+// source returns a source of the server's widgets: one of FromREST, for JSON or
+// protobuf, or one of a client.
+func (c *simCluster) source(rest, proto bool) informer.ListerWatcher[simObj] {
 	config := c.server.Config()
+	if rest && proto {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return prototest.Transport{Next: next, Encode: simProto}
+		})
+		client := kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient()
+		return informer.Project(informer.FromREST[corev1.ConfigMap](client, simWidgets(), informer.RESTOptions{}),
+			func(m *corev1.ConfigMap) (simObj, bool, error) { return simObjOf(m, m.Data["value"]), true, nil })
+	}
 	if rest {
 		client := kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient()
 		return informer.Project(informer.FromREST[simWidget](client, simWidgets(), informer.RESTOptions{}),
@@ -111,6 +123,15 @@ func (c *simCluster) source(rest bool) informer.ListerWatcher[simObj] {
 			}
 			return simObjOf(u, value), true, nil
 		})
+}
+
+// simProto makes a widget a config map, as widgets have no protobuf.
+func simProto(_, kind string, object []byte) (newVersion, newKind string, message []byte, err error) {
+	var widget simWidget
+	err = json.Unmarshal(object, &widget)
+	encoded := corev1.ConfigMap{ObjectMeta: widget.ObjectMeta, Data: map[string]string{"value": widget.Spec.Value}}
+	message, _ = encoded.Marshal()
+	return "v1", strings.Replace(kind, "Widget", "ConfigMap", 1), message, err
 }
 
 func simObjOf(o metav1.Object, value string) simObj {

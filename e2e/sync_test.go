@@ -41,7 +41,7 @@ func TestSyncTimes(t *testing.T) {
 
 	var times timeTable
 	typed, untyped, meta := listPods(t, s)
-	// Clientsets speak protobuf unless told otherwise, FromREST speaks JSON.
+	// Clientsets speak protobuf unless told otherwise, and so does FromREST.
 	t.Run("streamed", func(t *testing.T) {
 		c := podClients{t, s.admin()}
 		once := syncCheck{streams: 1}

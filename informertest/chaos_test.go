@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"pgregory.net/rapid"
 
 	"github.com/seed-99a027e8/informer"
@@ -28,8 +28,11 @@ func TestChaosModel(t *testing.T) {
 			Rate: float64(rapid.IntRange(1, 10).Draw(rt, "rate")) / 10,
 		}
 		from := fromREST
-		if rapid.Bool().Draw(rt, "client") {
+		switch rapid.SampledFrom([]string{"REST", "client", "protobuf"}).Draw(rt, "source") {
+		case "client":
 			from = fromClient
+		case "protobuf":
+			from = fromProto
 		}
 		pageSize := rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(rt, "page size")
 		writes := rapid.SliceOfN(rapid.IntRange(0, 59), 5, 60).Draw(rt, "writes")
@@ -47,12 +50,12 @@ func TestChaosModel(t *testing.T) {
 // throughChaos runs an informer while the objects are written, and returns what
 // is wrong in the end.
 func throughChaos(
-	t *testing.T, chaos informertest.Chaos, from func(kubernetes.Interface) informer.ListerWatcher[*corev1.ConfigMap],
+	t *testing.T, chaos informertest.Chaos, from func(*rest.Config) informer.ListerWatcher[*corev1.ConfigMap],
 	pageSize int, writes []int, restores bool,
 ) string {
 	srv := informertest.Start(t, informertest.Options{Record: 100_000, Chaos: chaos})
 	client := clientsetFor(t, srv)
-	cache, err := informer.New(from(client), informer.Options{PageSize: pageSize})
+	cache, err := informer.New(from(srv.Config()), informer.Options{PageSize: pageSize})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package informertest_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/seed-99a027e8/informer"
 	"github.com/seed-99a027e8/informer/informertest"
+	"github.com/seed-99a027e8/informer/internal/prototest"
 )
 
 var (
@@ -41,6 +43,16 @@ func TestConform(t *testing.T) {
 	t.Run("REST metadata", func(t *testing.T) {
 		conformServer(t, false, labelOf[*metav1.PartialObjectMetadata], func(c *rest.Config, r schema.GroupVersionResource) informer.ListerWatcher[*metav1.PartialObjectMetadata] {
 			return informer.FromREST[metav1.PartialObjectMetadata](kubernetes.NewForConfigOrDie(c).CoreV1().RESTClient(), r, informer.RESTOptions{})
+		})
+	})
+	t.Run("REST protobuf", func(t *testing.T) {
+		conformServer(t, true, labelOf[*corev1.ConfigMap], func(c *rest.Config, r schema.GroupVersionResource) informer.ListerWatcher[*corev1.ConfigMap] {
+			return informer.FromREST[corev1.ConfigMap](kubernetes.NewForConfigOrDie(inProto(c)).CoreV1().RESTClient(), r, informer.RESTOptions{})
+		})
+	})
+	t.Run("REST protobuf metadata", func(t *testing.T) {
+		conformServer(t, false, labelOf[*metav1.PartialObjectMetadata], func(c *rest.Config, r schema.GroupVersionResource) informer.ListerWatcher[*metav1.PartialObjectMetadata] {
+			return informer.FromREST[metav1.PartialObjectMetadata](kubernetes.NewForConfigOrDie(inProto(c)).CoreV1().RESTClient(), r, informer.RESTOptions{})
 		})
 	})
 	t.Run("typed", func(t *testing.T) {
@@ -84,6 +96,13 @@ func TestConform(t *testing.T) {
 				kubernetes.NewForConfigOrDie(c).CoreV1().RESTClient(), r, informer.RESTOptions{}), project)
 		})
 	})
+}
+
+// inProto returns a config for a server that answers in protobuf.
+func inProto(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return prototest.Transport{Next: next} })
+	return config
 }
 
 func labelOf[T metav1.Object](obj T) string { return obj.GetLabels()["value"] }

@@ -127,7 +127,7 @@ func ExampleChaos() {
 func TestThroughAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := informertest.Start(t, informertest.Options{Record: 10_000})
-		maps, err := informer.New(fromREST(clientsetFor(t, srv)), informer.Options{})
+		maps, err := informer.New(fromREST(srv.Config()), informer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
