@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -193,6 +192,30 @@ func (d *decoder) explain(op string, err error) error {
 	return explain(op, d.form.name, withoutNames(err, d.base))
 }
 
+// explain says that a list or watch, which is op, of type was being decoded when
+// err came about, unless err is not about decoding at all.
+func explain(op, typ string, err error) error {
+	var api apierrors.APIStatus
+	var wrong *WrongTypeError
+	if errors.Is(err, errLeft) || errors.As(err, &api) || errors.As(err, &wrong) {
+		return err
+	}
+	if errors.Is(err, errTooLarge) {
+		err = errAround
+	}
+	// It may be one of the transport's, met while the body was read.
+	err = withoutSecrets(unexpectedEOF(err))
+	return fmt.Errorf("informer: decode %s of %s: %w", op, typ, err)
+}
+
+// statusError returns the error that a server means by status.
+func statusError(status metav1.Status) error {
+	if status.Message == "" {
+		status.Message = fmt.Sprintf("the server sent the status %q, reason %q, code %d", status.Status, status.Reason, status.Code)
+	}
+	return withoutSecrets(apierrors.FromObject(&status))
+}
+
 // partialObject is what is still wanted of an object that cannot be decoded.
 type partialObject struct {
 	Metadata struct {
@@ -326,253 +349,4 @@ func partialEvent[T Object](t EventType, about partialObject) Event[T] {
 	return Event[T]{
 		Type: t, Key: Key{Namespace: m.Namespace, Name: m.Name}, UID: m.UID, Version: m.ResourceVersion,
 	}
-}
-
-// listDecoder yields the items of one page as they are decoded.
-type listDecoder[E any, T interface {
-	*E
-	Object
-}] struct {
-	decoder
-	listHead
-	yield func(Event[T], error) bool
-}
-
-// run reads the body to its end.
-func (l *listDecoder[E, T]) run() error {
-	err := l.open('{')
-	if err == nil {
-		err = l.members(l.member)
-	}
-	if err == nil {
-		// This also reads the end of the response, without which its connection
-		// could not be used again.
-		if _, err = l.json.ReadToken(); errors.Is(err, io.EOF) {
-			err = nil
-		} else if err == nil {
-			err = errors.New("more than one value in the body")
-		}
-	}
-	if err == nil {
-		err = l.check(&l.form)
-	}
-	if err != nil {
-		return l.explain("list", err)
-	}
-	if err := l.complete(&l.form); err != nil {
-		return err
-	}
-	l.yield(Event[T]{Type: EventEnd, Version: l.meta.ResourceVersion, Continue: l.meta.Continue}, nil)
-	return nil
-}
-
-// member reads one member of the list.
-func (l *listDecoder[E, T]) member(name string) error {
-	var out any
-	switch name {
-	case "items":
-		if l.items { // what the first one said has been told
-			return errors.New("a second member \"items\"")
-		}
-		l.items = true
-		return l.each()
-	case "kind":
-		out = &l.about.Kind
-	case "apiVersion":
-		out = &l.about.APIVersion
-	case "metadata":
-		out = &l.meta
-	case "status":
-		out = &l.status.Status
-	case "message":
-		out = &l.status.Message
-	case "reason":
-		out = &l.status.Reason
-	case "details":
-		out = &l.status.Details
-	case "code":
-		out = &l.status.Code
-	default:
-		return l.json.SkipValue()
-	}
-	if name == "kind" || name == "apiVersion" || name == "metadata" {
-		return l.must(out)
-	}
-	_, err := l.value(out)
-	return err
-}
-
-// each yields the items, of which there may be none.
-func (l *listDecoder[E, T]) each() error {
-	if l.json.PeekKind() == 'n' {
-		return l.json.SkipValue()
-	}
-	if err := l.check(&l.form); err != nil {
-		return err
-	}
-	if err := l.open('['); err != nil {
-		return err
-	}
-	for {
-		l.body.allowAround()
-		if l.json.PeekKind() == ']' {
-			break
-		}
-		ev, bad, err := object[E, T](&l.decoder, EventAdded)
-		switch {
-		case err != nil:
-			return err
-		case l.ctx.Err() != nil:
-			return l.ctx.Err()
-		}
-		if bad == nil && l.form.untyped {
-			bad = l.inherit(ev.Object)
-		}
-		if !l.yield(judged(EventAdded, ev, bad)) {
-			return errLeft
-		}
-	}
-	_, err := l.json.ReadToken()
-	return err
-}
-
-// inherit gives an unstructured item the kind that its list has named, as
-// servers leave it out of the items of built-in kinds.
-func (l *listDecoder[E, T]) inherit(obj any) error {
-	about, err := meta.TypeAccessor(obj)
-	if err != nil {
-		return err
-	}
-	if about.GetKind() == "" && about.GetAPIVersion() == "" && l.about.Kind != "" {
-		about.SetKind(strings.TrimSuffix(l.about.Kind, "List"))
-		about.SetAPIVersion(l.about.APIVersion)
-	}
-	if about.GetKind() == "" {
-		return errNoKind
-	}
-	return nil
-}
-
-// errNoKind is the reason of the *[ObjectError] of an unstructured object
-// without a kind.
-var errNoKind = errors.New("the object has no kind")
-
-// watchDecoder yields the frames of a watch as they are decoded.
-type watchDecoder[E any, T interface {
-	*E
-	Object
-}] struct {
-	decoder
-	watchState[T]
-}
-
-// run reads the body until it ends between two frames.
-func (w *watchDecoder[E, T]) run() error {
-	err := w.frames(w.ctx, func() (ev Event[T], bad, err error) {
-		w.body.allowAround()
-		if err = w.open('{'); err == nil {
-			ev, bad, err = w.frame()
-			err = unexpectedEOF(err)
-		}
-		return ev, bad, err
-	})
-	if err != nil {
-		return w.explain("watch", err)
-	}
-	return nil
-}
-
-// frame reads the rest of a frame: its type, and its object. The first error
-// concerns one object, the second the watch.
-func (w *watchDecoder[E, T]) frame() (ev Event[T], bad, err error) {
-	var kind string
-	var early jsontext.Value // an object that came before its type
-	var found bool
-	err = w.members(func(name string) error {
-		var err error
-		switch {
-		case name == "type":
-			err = w.must(&kind)
-		case name == "object" && kind == "":
-			found = true
-			ev, early, bad, err = w.early()
-		case name == "object":
-			found, early = true, nil
-			ev, bad, err = w.object(&w.decoder, kind)
-		default:
-			err = w.json.SkipValue()
-		}
-		return err
-	})
-	switch {
-	case err != nil:
-	case !found:
-		err = fmt.Errorf("%s event without an object", eventWord(kind))
-	case early != nil:
-		d := newDecoder(w.ctx, bytes.NewReader(early), w.form, setting{})
-		ev, bad, err = w.object(&d, kind)
-	case bad != nil && kind == "DELETED":
-		ev, bad = deletedAnyway(ev, bad)
-	}
-	return ev, bad, err
-}
-
-// early reads an object whose type is not known yet.
-func (w *watchDecoder[E, T]) early() (ev Event[T], raw jsontext.Value, bad, err error) {
-	raw, about, bad, err := w.raw()
-	if bad != nil {
-		ev, bad = badEvent(partialEvent[T](EventBad, about), bad)
-	}
-	return ev, raw.Clone(), bad, err
-}
-
-// object reads the object of a frame of the given type.
-func (w *watchDecoder[E, T]) object(d *decoder, kind string) (ev Event[T], bad, err error) {
-	if t := changeOf(kind); t != 0 {
-		return w.changed(d, t)
-	}
-	switch kind {
-	case "BOOKMARK":
-		d.body.allowAround()
-		var about metav1.PartialObjectMetadata
-		if err := d.must(&about); err != nil {
-			return ev, nil, err
-		}
-		ev, err = bookmark[T](about.ResourceVersion, about.Annotations, w.initial)
-		return ev, nil, err
-	case "ERROR":
-		d.body.allowAround()
-		var status metav1.Status
-		if err := d.must(&status); err != nil {
-			return ev, nil, err
-		}
-		return ev, nil, statusError(status)
-	}
-	return ev, nil, fmt.Errorf("unknown event type %s", eventWord(kind))
-}
-
-// changed reads an object of the collection.
-func (w *watchDecoder[E, T]) changed(d *decoder, t EventType) (Event[T], error, error) {
-	ev, bad, err := object[E, T](d, t)
-	if err != nil {
-		return ev, nil, err
-	}
-	if about, err := meta.TypeAccessor(ev.Object); err == nil && ev.Object != nil {
-		kind := about.GetKind()
-		wrong, err := w.wrongKind(&w.form, about.GetAPIVersion(), kind)
-		if err != nil {
-			return ev, nil, err
-		}
-		if wrong != nil {
-			bad = wrong
-		} else if w.form.untyped && kind == "" && bad == nil {
-			bad = errNoKind
-		}
-		if !w.form.untyped { // as client-go has it
-			about.SetKind("")
-			about.SetAPIVersion("")
-		}
-	}
-	ev, bad = w.change(t, ev, bad)
-	return ev, bad, nil
 }

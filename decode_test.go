@@ -130,6 +130,11 @@ func TestDecodeOddities(t *testing.T) {
 		if err := sameUnstructured([]byte(raw)); err != nil {
 			t.Errorf("unstructured: %v", err)
 		}
+		for _, err := range []error{sameStreaming[decodeOdd]([]byte(raw)), sameStreaming[corev1.Pod]([]byte(raw)), sameStreaming[unstructured.Unstructured]([]byte(raw))} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 

@@ -379,6 +379,8 @@ func TestHostileWatchLetsGo(t *testing.T) {
 	itself := informer.FromREST[decodeOpaque](restClient(t, restAnswer(frame(20*mib)+last)), podsGVR(), informer.RESTOptions{})
 	watchLetsGo(t, itself)
 	watchLetsGo(t, restPods(t, restAnswer(frame(4*mib-200)+last)))
+	early := strings.Replace(strings.Replace(frame(9*mib), `"type":"ADDED",`, "", 1), "}\n", `,"type":"ADDED"}`+"\n", 1)
+	watchLetsGo(t, restPods(t, restAnswer(early+last)))
 }
 
 // watchLetsGo checks that little is held when the object b has come.

@@ -100,11 +100,11 @@ func pathNames(path string) (names []string, err error) {
 // mayLeaveOut returns an error unless the names lead to something in a t that
 // may be left out.
 func mayLeaveOut(t reflect.Type, names []string) error {
-	switch {
-	case names[0] == "kind", names[0] == "apiVersion", names[0] == "metadata" && len(names) == 1,
-		names[0] == "metadata" && slices.Contains([]string{"name", "namespace", "uid", "resourceVersion"}, names[1]):
+	identity := []string{"kind", "apiVersion", "metadata", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"}
+	if slices.Contains(identity, strings.Join(names[:min(2, len(names))], ".")) {
 		return errors.New("it says which object it is")
-	case decodesItself(t): // unstructured, or nobody knows
+	}
+	if decodesItself(t) { // unstructured, or nobody knows
 		return nil
 	}
 	for _, name := range names {

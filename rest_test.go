@@ -1,6 +1,7 @@
 package informer_test
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -548,4 +549,36 @@ func TestRESTServer(t *testing.T) {
 	for range source.List(t.Context(), metav1.ListOptions{}) {
 		break
 	}
+}
+
+// TestRESTGzip: a server is asked for gzip as client-go asks for it, and the items of a
+// list are there before it has ended.
+func TestRESTGzip(t *testing.T) {
+	second := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept-Encoding") != "gzip" {
+			t.Errorf("Accept-Encoding is %q", r.Header.Get("Accept-Encoding"))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		defer z.Close()
+		before, after, _ := strings.Cut(podListJSON(podItem("a")+","+podItem("b")), podItem("b"))
+		_, _ = io.WriteString(z, before)
+		_ = z.Flush()
+		w.(http.Flusher).Flush()
+		<-second
+		_, _ = io.WriteString(z, podItem("b")+after)
+	}))
+	defer server.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	cs := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL, Transport: transport, QPS: -1})
+	var steps []string
+	for ev, err := range informer.FromREST[corev1.Pod](cs.CoreV1().RESTClient(), podsGVR(), informer.RESTOptions{}).List(t.Context(), metav1.ListOptions{}) {
+		if steps = append(steps, sourceStep(ev, err)); len(steps) == 1 {
+			close(second)
+		}
+	}
+	wantSteps(t, steps, "Added n/a uid=u-a v=5", "Added n/b uid=u-b v=5", "End v=9 next=c")
 }

@@ -109,38 +109,56 @@ func (s *sieve) within(state sieveState) { s.state, s.scan = state, scanner{} }
 // token goes on with c, which is no white space. It returns 0 if the next state is
 // to begin with c.
 func (s *sieve) token(to []byte, c byte) ([]byte, int) {
-	top := len(s.open) - 1
 	switch {
+	case s.state == beforeValue:
+		return s.value(to, c)
+	case s.state == behindValue:
+		return s.behind(to, c)
+	case s.state == beforeElement && c != ']':
+		s.state = beforeValue
+		return to, 0
+	case s.state == beforeColon && c == ':':
+		s.state = beforeValue
+		return append(to, c), 1
 	case s.state == beforeName && c == '"':
 		s.state, s.scan, s.name = inName, scanner{text: true}, append(s.name[:0], c)
 		return to, 1
-	case s.state == beforeColon && c == ':':
-		s.state = beforeValue
-	case s.state == beforeElement && c != ']', s.state == behindValue && top < 0 && c != '}' && c != ']':
-		s.state = beforeValue
-		if top < 0 {
-			s.node = s.root
-		}
+	}
+	return s.close(to, c), 1
+}
+
+// behind goes on behind a value.
+func (s *sieve) behind(to []byte, c byte) ([]byte, int) {
+	top := len(s.open) - 1
+	switch {
+	case top < 0 && c != '}' && c != ']':
+		s.state, s.node = beforeValue, s.root
 		return to, 0
-	case s.state == beforeValue:
-		return s.value(to, c)
-	case s.state == behindValue && top >= 0 && c == ',' && s.open[top].array:
+	case top < 0 || c != ',':
+		return s.close(to, c), 1
+	case s.open[top].array:
 		s.state, s.node = beforeValue, s.open[top].node
-	case s.state == behindValue && top >= 0 && c == ',':
-		s.state, s.comma = beforeName, true
-		return to, 1
-	case top >= 0 && s.closes(c):
+		return append(to, c), 1
+	}
+	s.state, s.comma = beforeName, true
+	return to, 1
+}
+
+// close ends the innermost object or array, if c is its end.
+func (s *sieve) close(to []byte, c byte) []byte {
+	switch {
+	case len(s.open) > 0 && s.closes(c):
 		if s.comma { // in front of nothing
 			to = append(to, ',')
 		}
-		s.open, s.state, s.comma, s.cut = s.open[:top], behindValue, false, false
+		s.open, s.state, s.comma, s.cut = s.open[:len(s.open)-1], behindValue, false, false
+	case s.cut: // or else what is left could be taken for JSON
+		to = append(to, '!')
+		fallthrough
 	default:
-		if s.cut { // or else what is left could be taken for JSON
-			to = append(to, '!')
-		}
 		s.state = noJSON
 	}
-	return append(to, c), 1
+	return append(to, c)
 }
 
 // closes reports whether c is the end of the innermost object or array, here.
