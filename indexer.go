@@ -217,7 +217,7 @@ func (x *Indexer[T]) work(b Batch[T], parts iter.Seq[[]Deltas[T]], emit func(Cha
 
 	s := x.newest.Load()
 	initial := b.Replaced && !s.listed
-	if n := len(b.Deltas); parts == nil && n <= min(x.inPlace, stride) && s.keys.takes(n) && !s.roomy() && !s.sparse() {
+	if parts == nil && x.fits(s, len(b.Deltas)) {
 		moves := x.prepare(s, b.Deltas, initial, emit)
 		s = x.begin(moves <= maxMoves)
 		x.commit(s)
@@ -226,19 +226,7 @@ func (x *Indexer[T]) work(b Batch[T], parts iter.Seq[[]Deltas[T]], emit func(Cha
 			parts = slices.Chunk(b.Deltas, stride)
 		}
 		s = x.begin(false)
-		for part := range parts {
-			x.prepare(s, part, initial, emit)
-			if !s.keys.takes(len(part)) {
-				s.rekey(len(part))
-			}
-			x.commit(s)
-		}
-		if s.sparse() {
-			s.compact()
-			x.free = s.vacant()
-		} else if s.roomy() {
-			s.rekey(0)
-		}
+		x.workParts(s, parts, initial, emit)
 	}
 	if b.Version != "" {
 		s.version = b.Version
@@ -248,6 +236,29 @@ func (x *Indexer[T]) work(b Batch[T], parts iter.Seq[[]Deltas[T]], emit func(Cha
 	finished = true
 	if cap(x.changes) > maxChangesKept {
 		x.changes = nil
+	}
+}
+
+// fits reports whether n deltas may be worked at once, into s if nobody sees it.
+func (x *Indexer[T]) fits(s *state[T], n int) bool {
+	return n <= min(x.inPlace, stride) && s.keys.takes(n) && !s.roomy() && !s.sparse()
+}
+
+// workParts works a batch into s, which nobody else knows, part by part, and
+// gives back memory that s has too much of.
+func (x *Indexer[T]) workParts(s *state[T], parts iter.Seq[[]Deltas[T]], initial bool, emit func(Change[T])) {
+	for part := range parts {
+		x.prepare(s, part, initial, emit)
+		if !s.keys.takes(len(part)) {
+			s.rekey(len(part))
+		}
+		x.commit(s)
+	}
+	if s.sparse() {
+		s.compact()
+		x.free = s.vacant()
+	} else if s.roomy() {
+		s.rekey(0)
 	}
 }
 

@@ -14,11 +14,12 @@ var errLargeProto = errors.New("larger than 24 MiB, or too much of it is small e
 
 // protoForm is what [FromREST] has to know of a Go type that decodes itself from
 // protobuf. It is found out once a source.
-type protoForm struct {
+type protoForm[T Object] struct {
 	form
-	shape  protoShape
-	out    *protoOut      // of objects
-	shared *sharedStrings // nil if strings are not shared
+	unmarshal func(T, []byte) error // the method of generated code
+	shape     protoShape
+	out       *protoOut      // of objects
+	shared    *sharedStrings // nil if strings are not shared
 }
 
 // protoFormOf returns what is to be known of E, or nil if it does not decode
@@ -26,12 +27,14 @@ type protoForm struct {
 func protoFormOf[E any, T interface {
 	*E
 	Object
-}](f form, share bool) *protoForm {
-	if !decodesProto[E, T]() {
+}](f form, share bool) *protoForm[T] {
+	unmarshal, ok := protoMethod[E, T]()
+	if !ok {
 		return nil
 	}
 	t := reflect.TypeFor[E]()
-	p := &protoForm{form: f, shape: protoShapeOf(t, map[reflect.Type]protoShape{}), out: newProtoOut(f.out, t)}
+	shape := protoShapeOf(t, map[reflect.Type]protoShape{})
+	p := &protoForm[T]{form: f, unmarshal: unmarshal, shape: shape, out: newProtoOut(f.out, t)}
 	if share {
 		p.shared = newSharedStrings(manySets)
 	}
@@ -46,18 +49,23 @@ type protoMessage interface {
 	Unmarshal([]byte) error
 }
 
-// decodesProto reports whether a *E decodes itself from protobuf as the types of
-// Kubernetes do: a name is found where objects have it.
-func decodesProto[E any, T interface {
+// protoMethod returns the method of *E that decodes protobuf as the types of
+// Kubernetes do: a name is found where objects have it. It says false if there
+// is none.
+func protoMethod[E any, T interface {
 	*E
 	Object
-}]() bool {
+}]() (unmarshal func(T, []byte) error, ok bool) {
 	if !looksLikeProto(reflect.TypeFor[E]()) {
-		return false
+		return nil, false
+	}
+	method, _ := reflect.TypeFor[T]().MethodByName("Unmarshal")
+	if unmarshal, ok = method.Func.Interface().(func(T, []byte) error); !ok {
+		return nil, false
 	}
 	obj := T(new(E))
-	err := unmarshalProto(obj, []byte("\x0a\x03\x0a\x01x"))
-	return err == nil && obj.GetName() == "x"
+	err := unmarshal(obj, []byte("\x0a\x03\x0a\x01x"))
+	return unmarshal, err == nil && obj.GetName() == "x"
 }
 
 // looksLikeProto reports whether a *t has the methods of generated code, and each
@@ -77,17 +85,12 @@ func looksLikeProto(t reflect.Type) bool {
 	return true
 }
 
-// unmarshalProto decodes raw into obj, the type of which is known to do that.
-func unmarshalProto[T Object](obj T, raw []byte) error {
-	return any(obj).(interface{ Unmarshal([]byte) error }).Unmarshal(raw)
-}
-
 // protoObject decodes raw, which it may change, into a fresh object. If that is
 // bad, the event says what is known of it.
 func protoObject[E any, T interface {
 	*E
 	Object
-}](f *protoForm, t EventType, raw []byte) (Event[T], error) {
+}](f *protoForm[T], t EventType, raw []byte) (Event[T], error) {
 	raw = f.out.cut(raw)
 	if len(raw) > fewBytes {
 		if bad := f.shape.weigh(raw); bad != nil {
@@ -95,7 +98,7 @@ func protoObject[E any, T interface {
 		}
 	}
 	obj := T(new(E))
-	if err := unmarshalProto(obj, raw); err != nil {
+	if err := f.unmarshal(obj, raw); err != nil {
 		return partialEvent[T](t, aboutObject(raw)), withoutValues(err)
 	}
 	if f.shared != nil {

@@ -15,7 +15,7 @@ type protoList[E any, T interface {
 }] struct {
 	protoReader
 	listHead
-	form  *protoForm
+	form  *protoForm[T]
 	yield func(Event[T], error) bool
 }
 

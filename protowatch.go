@@ -17,7 +17,7 @@ type protoWatch[E any, T interface {
 }] struct {
 	protoReader
 	watchState[T]
-	form *protoForm
+	form *protoForm[T]
 }
 
 // run reads the body until it ends between two frames.

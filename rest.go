@@ -136,7 +136,7 @@ type restSource[E any, T interface {
 	client rest.Interface
 	path   string
 	form   form
-	proto  *protoForm // nil if protobuf is not to be asked for
+	proto  *protoForm[T] // nil if protobuf is not to be asked for
 }
 
 // List yields a page.

@@ -1,5 +1,3 @@
-//go:build w6
-
 package bench
 
 import (
