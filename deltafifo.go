@@ -156,11 +156,17 @@ func (f *DeltaFIFO[T]) Delete(last T) error { return f.Apply(EventOf(EventDelete
 // version of that state. Objects that cannot be used are left out, and it
 // returns their errors, joined.
 func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
-	errs := []error{f.Apply(Event[T]{Type: EventBegin})}
-	for _, obj := range objs {
-		errs = append(errs, f.Add(obj))
+	var errs []error
+	apply := func(ev Event[T]) {
+		if err := f.apply(&ev); err != nil {
+			errs = append(errs, err)
+		}
 	}
-	errs = append(errs, f.Apply(Event[T]{Type: EventEnd, Version: version}))
+	apply(Event[T]{Type: EventBegin})
+	for _, obj := range objs {
+		apply(EventOf(EventAdded, obj))
+	}
+	apply(Event[T]{Type: EventEnd, Version: version})
 	return errors.Join(errs...)
 }
 
@@ -213,6 +219,9 @@ func (f *DeltaFIFO[T]) PopAll(ctx context.Context, apply func(Batch[T]) error) e
 			f.flight.batch = f.deltas(p).appendTo(f.flight.batch)
 		}
 	} else {
+		if f.flightList != nil {
+			f.flight.batch = slices.Grow(f.flight.batch, f.flightList.changed())
+		}
 		for p := range f.settled(f.flightList, f.flight, resync) {
 			f.flight.batch = f.deltas(p).appendTo(f.flight.batch)
 		}
@@ -312,6 +321,7 @@ func (f *DeltaFIFO[T]) takeOne(ctx context.Context) (Deltas[T], error) {
 	if f.list != nil || f.resync {
 		queue := &load[T]{}
 		for p := range f.settled(f.list, f.queue, f.resync) {
+			p.entry.settled = false // more may come before it is taken
 			*queue.enter(p.hash, p.key) = p.entry
 		}
 		f.queue, f.list, f.resync = queue, nil, false
@@ -381,7 +391,7 @@ func (f *DeltaFIFO[T]) spareLocked(l **load[T]) {
 // deltas returns what is pending, for a consumer of whom that is known which
 // known knows.
 func (f *DeltaFIFO[T]) deltas(p *place[pending[T]]) Deltas[T] {
-	if !f.hasStore {
+	if !f.hasStore || p.entry.settled {
 		return p.entry.alone(p.key)
 	}
 	old, has := f.known.peek(p.hash, p.key)
@@ -409,15 +419,10 @@ func (f *DeltaFIFO[T]) stageLocked(h uint32, ev *Event[T]) error {
 		// names come and go would grow with time.
 		useful := f.queue.has(h, ev.Key) || f.mayHaveLocked(h, ev.Key)
 		f.listing.remove(h, ev, useful)
-	case EventAdded:
-		if f.listing.items.has(h, ev.Key) {
-			return &ObjectError{Key: ev.Key, Err: errTwice}
-		}
-		f.listing.put(h, ev, f.known)
+		return nil
 	default:
-		f.listing.put(h, ev, f.known)
+		return f.listing.put(h, ev, f.known)
 	}
-	return nil
 }
 
 // endListLocked makes the list that is coming the one to be taken next. What
@@ -427,6 +432,7 @@ func (f *DeltaFIFO[T]) endListLocked(version string) error {
 	if list == nil {
 		return errors.New("informer: DeltaFIFO: the end of a list that has not begun")
 	}
+	list.lookUp()
 	if f.list != nil {
 		list.inherit(f.list)
 	}

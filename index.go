@@ -134,6 +134,7 @@ func (ix *Index[K, T]) build() error {
 		}
 	}
 	file()
+	built.trim()
 	s.indexes = append(s.indexes, built)
 	x.end(s, nil)
 	return nil

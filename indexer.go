@@ -237,6 +237,9 @@ func (x *Indexer[T]) work(b Batch[T], parts iter.Seq[[]Deltas[T]], emit func(Cha
 	if cap(x.changes) > maxChangesKept {
 		x.changes = nil
 	}
+	for _, root := range s.indexes {
+		root.trim()
+	}
 }
 
 // fits reports whether n deltas may be worked at once, into s if nobody sees it.

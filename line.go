@@ -68,8 +68,14 @@ func (l *line[E]) has(h uint32, k Key) bool { return l.find(h, k) != nil }
 // enter returns the entry of k, a new one at the end if there was none. It is
 // valid as long as one of find.
 func (l *line[E]) enter(h uint32, k Key) *E {
+	e, _ := l.enterNew(h, k)
+	return e
+}
+
+// enterNew is enter, and also says whether the entry is new.
+func (l *line[E]) enterNew(h uint32, k Key) (e *E, isNew bool) {
 	if e := l.find(h, k); e != nil {
-		return e
+		return e, false
 	}
 	if 3*(l.end+1) > 2*len(l.index) {
 		l.reindex()
@@ -85,7 +91,7 @@ func (l *line[E]) enter(h uint32, k Key) *E {
 	l.held++
 	l.file(h, l.end)
 	l.pages[n] = append(l.pages[n], place[E]{key: k, hash: h, taken: true})
-	return &l.pages[n][len(l.pages[n])-1].entry
+	return &l.pages[n][len(l.pages[n])-1].entry, true
 }
 
 // file enters a place, counted from 1, into index, where there is room.

@@ -13,6 +13,7 @@ type pending[T Object] struct {
 	exact   bool      // gone is the final state of the object
 	listed  bool      // a list said the last word
 	told    bool      // what came before it in a list told this, too
+	settled bool      // it was compared with what the consumer has, and nothing came since
 
 	// bad is the UID of an object that is there now but cannot be used. Of that
 	// object the consumer keeps what it has, and drops any other. It is empty if
@@ -66,6 +67,7 @@ func (p *pending[T]) remove(last T, exact bool) {
 
 // follow says what came later, which is what p holds of the same key.
 func (p *pending[T]) follow(later *pending[T]) {
+	p.settled = false
 	if later.hasGone {
 		p.remove(later.gone, later.exact)
 	}

@@ -17,6 +17,8 @@ type indexRoot[T Object] interface {
 	// their slots now. It returns the root to write in epoch e, which may be
 	// itself.
 	commit(e epoch, changes []change[T]) indexRoot[T]
+	// trim ends a batch: it gives up buffers that are large.
+	trim()
 	// move returns a root of epoch e in which the object of each slot i is
 	// that of slot moved[i]-1. Slots for which moved is 0 are not in use.
 	move(e epoch, moved []uint32) indexRoot[T]
@@ -113,10 +115,14 @@ func (r *root[K, T]) commit(e epoch, changes []change[T]) indexRoot[T] {
 		}
 	}
 	clear(ix.moves)
-	if ix.moves = ix.moves[:0]; cap(ix.moves) > maxMovesKept {
-		ix.moves = nil
-	}
+	ix.moves = ix.moves[:0]
 	return r
+}
+
+func (r *root[K, T]) trim() {
+	if cap(r.of.moves) > maxMovesKept {
+		r.of.moves = nil
+	}
 }
 
 func (r *root[K, T]) file(e epoch, hash uint32, k K, slot uint32) {
