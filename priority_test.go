@@ -135,8 +135,8 @@ func (s *priorityScript) do(t *testing.T, step string) {
 	}
 }
 
-// TestWorkQueue_Case27Starvation (promise 26; controller-runtime#3496,
-// kubernetes#25744): a worker gets keys of the highest priority at twice its
+// TestWorkQueue_Case27Starvation (promise 26; cr#3496, k8s#25744, ark#2698): a
+// worker gets keys of the highest priority at twice its
 // speed, without end, and each of three low ones is served all the same: within
 // four ageings and the time that those keys take which were ahead by then.
 func TestWorkQueue_Case27Starvation(t *testing.T) {

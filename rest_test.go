@@ -551,8 +551,8 @@ func TestRESTServer(t *testing.T) {
 	}
 }
 
-// TestRESTGzip: a server is asked for gzip as client-go asks for it, and the items of a
-// list are there before it has ended.
+// TestRESTGzip: a server is asked for gzip as client-go asks for it, and the
+// items of a list are there before it has ended (promise 7).
 func TestRESTGzip(t *testing.T) {
 	second := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -290,7 +290,7 @@ func compareAll(
 
 // TestGzip reads a list that the server compresses if it is asked to, as client-go
 // does unless told otherwise: both are equal, and neither is in memory as a whole
-// before it is decoded.
+// before it is decoded (promise 7).
 func TestGzip(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, serverOptions{})
