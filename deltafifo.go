@@ -351,7 +351,7 @@ func (f *DeltaFIFO[T]) awaitWork(ctx context.Context) error {
 			f.taking = false
 			f.mu.Unlock()
 			return context.Cause(ctx)
-		case f.queue.len() > 0 || f.list != nil || f.news || f.resync:
+		case f.workLocked():
 			return nil
 		case f.closed:
 			f.taking = false
@@ -367,6 +367,12 @@ func (f *DeltaFIFO[T]) awaitWork(ctx context.Context) error {
 		f.mu.Lock()
 		f.waiting = false
 	}
+}
+
+// workLocked reports whether there is something to take: while a list is coming,
+// nothing of it. The caller holds mu.
+func (f *DeltaFIFO[T]) workLocked() bool {
+	return f.queue.len() > 0 || f.list != nil || f.news || f.resync
 }
 
 // landed says that the consumer has stored what it was given.
@@ -530,7 +536,7 @@ func (f *DeltaFIFO[T]) mayHaveLocked(h uint32, k Key) bool {
 
 // unlockAndWake ends a change of the queue, which the caller has locked.
 func (f *DeltaFIFO[T]) unlockAndWake() {
-	if f.waiting {
+	if f.waiting && (f.workLocked() || f.closed) {
 		select {
 		case f.wake <- struct{}{}:
 		default:

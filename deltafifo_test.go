@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -145,6 +146,49 @@ func TestDeltaFIFOClosed(t *testing.T) {
 			t.Errorf("%s = %v, want ErrStopped", what, err)
 		}
 	}
+}
+
+// A looks counts how often who waits for it has looked whether it ended.
+type looks struct {
+	context.Context
+	n atomic.Int32
+}
+
+func (l *looks) Err() error {
+	l.n.Add(1)
+	return l.Context.Err()
+}
+
+// While a list is coming, a consumer that waits is left alone: there is nothing
+// to take before the end.
+func TestDeltaFIFOSleepsDuringLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := informer.NewDeltaFIFO(informer.NewIndexer[*fifoObject](informer.IndexerOptions{}).Reader)
+		ctx := &looks{Context: context.Background()}
+		done := make(chan error, 1)
+		go func() {
+			done <- queue.PopAll(ctx, func(informer.Batch[*fifoObject]) error { return nil })
+		}()
+		synctest.Wait()
+		before := ctx.n.Load()
+		tell := func(ev informer.Event[*fifoObject]) {
+			if err := queue.Apply(ev); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		tell(informer.Event[*fifoObject]{Type: informer.EventBegin})
+		for _, name := range []string{"a", "b", "c"} {
+			tell(informer.EventOf(informer.EventAdded, &fifoObject{name: name, uid: "u", version: "1"}))
+		}
+		if n := ctx.n.Load() - before; n != 0 {
+			t.Errorf("woken %d times during a list", n)
+		}
+		tell(informer.Event[*fifoObject]{Type: informer.EventEnd, Version: "9"})
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Promise 3: a consumer that waits is woken by whatever there is to take, and by
