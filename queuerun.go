@@ -26,8 +26,9 @@ type leaseContext[K comparable] struct{ queue *WorkQueue[K] }
 // When ctx ends, Run leases no other key, waits for the calls of fn, and
 // returns nil; the queue stays open, and can be run again. Run returns nil as
 // well when [WorkQueue.Drain] was called and no key is left to be worked off.
-// It returns [ErrStopped] if that was so before, and an error if workers is
-// not above zero, if fn is nil, or if fn called [runtime.Goexit].
+// It returns [ErrStopped] if that was so before, as [WorkQueue.Get] does, and an
+// error if workers is not above zero, if fn is nil, or if fn called
+// [runtime.Goexit].
 func (q *WorkQueue[K]) Run(ctx context.Context, workers int, fn func(ctx context.Context, key K) error) error {
 	if workers <= 0 {
 		return fmt.Errorf("informer: queue %s: run: workers is %d: must be above zero", q.name, workers)
@@ -36,9 +37,9 @@ func (q *WorkQueue[K]) Run(ctx context.Context, workers int, fn func(ctx context
 		return fmt.Errorf("informer: queue %s: run: the function is nil", q.name)
 	}
 	q.mu.Lock()
-	ended := q.stage == queueEnded
+	over := q.overLocked()
 	q.mu.Unlock()
-	if ended {
+	if over {
 		return q.stoppedError()
 	}
 

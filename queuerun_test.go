@@ -292,3 +292,37 @@ func TestQueueErrors(t *testing.T) {
 		t.Errorf("Terminal(nil) = %v", err)
 	}
 }
+
+// TestWorkQueue_RunWhileDraining: a Run that comes when all is leased or worked
+// off has nothing to do, and says so as Get does, whether the Drain has returned
+// or waits for a lease; one that comes before works off what is ready.
+func TestWorkQueue_RunWhileDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, informer.QueueOptions[string]{})
+		q.Add("leased")
+		q.Add("ready")
+		lease := leaseNow(t, q)
+		drained := make(chan error, 1)
+		go func() {
+			_, err := q.Drain(t.Context())
+			drained <- err
+		}()
+		synctest.Wait()
+		worked := 0
+		work := func(context.Context, string) error { worked++; return nil }
+		if err := q.Run(t.Context(), 1, work); err != nil || worked != 1 {
+			t.Errorf("Run() = %v, and worked off %d keys, want nil, 1", err, worked)
+		}
+		for range 2 {
+			_, get := q.Get(t.Context())
+			if run := q.Run(t.Context(), 1, work); !errors.Is(run, informer.ErrStopped) || !errors.Is(get, informer.ErrStopped) {
+				t.Errorf("Run() = %v, Get() = %v, want ErrStopped", run, get)
+			}
+			lease.Done()
+			synctest.Wait()
+		}
+		if err := <-drained; err != nil || worked != 1 {
+			t.Errorf("Drain() = %v, %d keys worked off", err, worked)
+		}
+	})
+}

@@ -284,7 +284,7 @@ func (q *WorkQueue[K]) Get(ctx context.Context) (Lease[K], error) {
 			lease := q.leaseLocked()
 			q.unlockAndWake()
 			return lease, nil
-		case q.stage != queueOpen:
+		case q.overLocked():
 			q.unlockAndWake()
 			return Lease[K]{}, q.stoppedError()
 		}
@@ -299,6 +299,9 @@ func (q *WorkQueue[K]) Get(ctx context.Context) (Lease[K], error) {
 		}
 	}
 }
+
+// overLocked reports that no key will be leased any more. The caller holds mu.
+func (q *WorkQueue[K]) overLocked() bool { return q.stage != queueOpen && q.lines.len == 0 }
 
 // stoppedError returns ErrStopped with the name of the queue.
 func (q *WorkQueue[K]) stoppedError() error {

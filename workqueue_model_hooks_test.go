@@ -371,7 +371,7 @@ func (m *queueModel) run(*rapid.T) {
 	}), 1, 4).Draw(m.T, "calls")
 	ctx, stop := context.WithCancel(m.Context())
 	defer stop()
-	result, ended, settle := make(chan error, 1), m.ended, func() {}
+	result, over, settle := make(chan error, 1), m.closed && len(m.line) == 0, func() {}
 	go func() {
 		result <- m.queue.Run(ctx, 1, func(ctx context.Context, k int) (err error) {
 			settle()
@@ -386,7 +386,7 @@ func (m *queueModel) run(*rapid.T) {
 	synctest.Wait()
 	stopped := ctx.Err() != nil
 	stop()
-	m.want("Run says ErrStopped", errors.Is(<-result, informer.ErrStopped), ended)
+	m.want("Run says ErrStopped", errors.Is(<-result, informer.ErrStopped), over)
 	settle()
 	if !stopped && len(m.line) > 0 {
 		m.Fatalf("Run leaves %v", m.line)

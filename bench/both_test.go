@@ -5,9 +5,12 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 
+	"github.com/seed-99a027e8/informer"
 	"github.com/seed-99a027e8/informer/bench/fixture"
 )
 
@@ -103,3 +106,29 @@ func TestInformersAgree(t *testing.T) {
 	})
 	same(t, ours, theirs)
 }
+
+// Both queues ask the limiter once for each turn of Q6, and make it forget the
+// key.
+func TestLimitedAgree(t *testing.T) {
+	key := keysOf(1)[0]
+	ours, theirs := new(countedLimiter), new(countedLimiter)
+	q := newOurQueue(t, ours)
+	their := workqueue.NewTypedRateLimitingQueue(theirs)
+	defer their.ShutDown()
+	for turn := range 3 {
+		limitOurs(q, key)
+		limitTheirs(their, key)
+		if want := (countedLimiter{turn + 1, turn + 1}); *ours != want || *theirs != want {
+			t.Errorf("turn %d: ours %+v, theirs %+v, want %+v", turn, *ours, *theirs, want)
+		}
+	}
+}
+
+// countedLimiter counts its calls.
+type countedLimiter struct{ whens, forgets int }
+
+func (l *countedLimiter) When(informer.Key) time.Duration { l.whens++; return time.Hour }
+
+func (l *countedLimiter) Forget(informer.Key) { l.forgets++ }
+
+func (l *countedLimiter) NumRequeues(informer.Key) int { return l.whens - l.forgets }

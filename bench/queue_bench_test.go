@@ -241,13 +241,10 @@ func benchAddAfter(b *testing.B, n int) {
 func BenchmarkQ6_Limited(b *testing.B) {
 	keys := keysOf(1000)
 	compare(b, func(b *testing.B) {
-		limiter := informer.ExponentialLimiter[informer.Key](time.Hour, time.Hour)
-		q := newOurQueue(b, limiter)
+		q := newOurQueue(b, informer.ExponentialLimiter[informer.Key](time.Hour, time.Hour))
 		passes(b, len(keys), nil, func() {
 			for _, key := range keys {
-				q.AddLimited(key)
-				q.Cancel(key) // else the limiter is not asked again
-				limiter.Forget(key)
+				limitOurs(q, key)
 			}
 		})
 	}, func(b *testing.B) {
@@ -256,11 +253,24 @@ func BenchmarkQ6_Limited(b *testing.B) {
 		defer q.ShutDown()
 		passes(b, len(keys), nil, func() {
 			for _, key := range keys {
-				q.AddRateLimited(key)
-				q.Forget(key)
+				limitTheirs(q, key)
 			}
 		})
 	})
+}
+
+// limitOurs adds a key as one that failed, and forgets that it did. Cancel, which
+// tells the limiter to forget, takes the key out as well: else the limiter would
+// not be asked for it again.
+func limitOurs(q *informer.WorkQueue[informer.Key], key informer.Key) {
+	q.AddLimited(key)
+	q.Cancel(key)
+}
+
+// limitTheirs does the same. The key stays delayed.
+func limitTheirs(q workqueue.TypedRateLimitingInterface[informer.Key], key informer.Key) {
+	q.AddRateLimited(key)
+	q.Forget(key)
 }
 
 func BenchmarkQ7_Exponential(b *testing.B) {
