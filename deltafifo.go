@@ -163,11 +163,21 @@ func (f *DeltaFIFO[T]) Replace(objs []T, version string) error {
 		}
 	}
 	apply(Event[T]{Type: EventBegin})
+	f.lookAhead()
 	for _, obj := range objs {
 		apply(EventOf(EventAdded, obj))
 	}
 	apply(Event[T]{Type: EventEnd, Version: version})
 	return errors.Join(errs...)
+}
+
+// lookAhead says that the items of the list are all in memory.
+func (f *DeltaFIFO[T]) lookAhead() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.listing != nil { // it is, unless the queue is closed
+		f.listing.ahead = lookAhead - 1
+	}
 }
 
 // Resync tells every object that the consumer has, and of which nothing is

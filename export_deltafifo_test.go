@@ -86,6 +86,3 @@ func validateLine[E any](t interface{ Fatalf(string, ...any) }, l *line[E]) {
 		t.Fatalf("%d places for %d entries", l.end, taken)
 	}
 }
-
-// LookAhead is how many items of a list are compared together with what is known.
-const LookAhead = lookAhead

@@ -73,9 +73,7 @@ func TestListHoldsOldAndNew(t *testing.T) {
 }
 
 func listHoldsOldAndNew(t *testing.T, mode string) {
-	// In hand are the one being decoded, the one before, and those of a list that
-	// are not compared yet.
-	const n, page, inHand = 500, 100, 2 + informer.LookAhead
+	const n, page, inHand = 500, 100, 2 // the one being decoded, and the one before
 	srv := informertest.Start(t, informertest.Options{History: 10 * n})
 	clientset, err := kubernetes.NewForConfig(srv.Config())
 	if err != nil {

@@ -15,16 +15,19 @@ type staging[T Object] struct {
 	// again.
 	base  Reader[T]
 	based bool
-	// fresh is the place of the first item that was not looked up in base yet.
-	// The last few are looked up together, so that their loads from memory do
-	// not wait for each other. Invariant: behind it there are no holes.
+	// fresh is the place of the first item that was not looked up in base yet:
+	// up to ahead of them wait for one more. Invariant: behind it there are no
+	// holes.
 	fresh int
+	ahead int
 	// bad holds the UIDs of items of which the list has no state that can be
 	// used.
 	bad map[Key]types.UID
 }
 
-// lookAhead is how many items are looked up together.
+// lookAhead is how many items are looked up together, so that their loads from
+// memory do not wait for each other, if all of them are in memory anyway. Of
+// others that come one by one, none is held that the consumer has.
 const lookAhead = 32
 
 // item is an item of a list.
@@ -92,7 +95,7 @@ func (s *staging[T]) put(h uint32, ev *Event[T], known Reader[T]) error {
 	if !isNew {
 		was, found := s.base.get(h, ev.Key)
 		s.meet(ev.Key, it, was, found)
-	} else if s.items.end == s.fresh+lookAhead {
+	} else if s.items.end > s.fresh+s.ahead {
 		s.lookUp()
 	}
 	return nil
