@@ -396,6 +396,24 @@ func LookLate[T Object](x *Indexer[T], meanwhile func()) Reader[T] {
 	defer x.mu.Unlock()
 	s := x.newest.Load()
 	meanwhile()
-	s.seen.Store(true)
+	s.use.keep()
 	return Reader[T]{x, s}
+}
+
+// A TestUsage is a usage.
+type TestUsage struct{ u usage }
+
+// MaxGets is how many gets a state that is not kept answers.
+const MaxGets = maxGets
+
+func (u *TestUsage) Kept() bool  { return u.u.kept() }
+func (u *TestUsage) Keep() bool  { return u.u.keep() }
+func (u *TestUsage) Claim() bool { return u.u.claim() }
+func (u *TestUsage) Release()    { u.u.release() }
+func (u *TestUsage) Leave()      { u.u.leave() }
+
+// Enter reports whether the state may be read, and whether Leave must follow.
+func (u *TestUsage) Enter() (in, counted bool) {
+	e := u.u.enter()
+	return e != entryClaimed, e == entryCounted
 }

@@ -40,8 +40,8 @@ type Indexer[T Object] struct {
 	changes []change[T]  // what part of a batch does; empty between batches
 	single  [1]Deltas[T] // the batch of Add, Update and Delete
 
-	// mu guards the switch from one state to the next, and a state that is
-	// not seen yet.
+	// mu guards the switch from one state to the next, and the claim of a
+	// state: see usage.
 	mu     sync.Mutex
 	newest atomic.Pointer[state[T]] // never nil; stored under both locks
 }
@@ -182,26 +182,50 @@ func (x *Indexer[T]) apply(b Batch[T], parts iter.Seq[[]Deltas[T]], emit func(Ch
 }
 
 // between runs f between two states, under mu: it must be short. The state that
-// it is given counts as seen, so it never changes.
+// it is given never changes: under mu none is claimed, so it is kept.
 func (x *Indexer[T]) between(f func(*state[T])) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	s := x.newest.Load()
-	s.seen.Store(true)
+	s.use.keep()
 	f(s)
 }
 
-// look returns the newest state, marked as seen. Only the first reader of a
-// state takes the lock.
+// look returns the newest state, which never changes from then on. It waits
+// for nobody but a writer that writes in place.
 func (x *Indexer[T]) look() *state[T] {
-	s := x.newest.Load()
-	if !s.seen.Load() {
-		x.mu.Lock()
-		s = x.newest.Load()
-		s.seen.Store(true)
-		x.mu.Unlock()
+	for try := 0; ; try++ {
+		if s := x.newest.Load(); s.use.keep() {
+			return s
+		}
+		x.pause(try)
 	}
-	return s
+}
+
+// get returns the object of key k with hash h. Unlike look it leaves a state
+// that few have read as it is, to be written in place.
+func (x *Indexer[T]) get(h uint32, k Key) (obj T, ok bool) {
+	for try := 0; ; try++ {
+		s := x.newest.Load()
+		switch s.use.enter() {
+		case entryKept:
+			obj, _, ok = s.get(h, k)
+			return obj, ok
+		case entryCounted:
+			obj, _, ok = s.get(h, k)
+			s.use.leave()
+			return obj, ok
+		}
+		x.pause(try)
+	}
+}
+
+// pause waits for a writer that has claimed the newest state.
+func (x *Indexer[T]) pause(try int) {
+	if try >= maxTries {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+	}
 }
 
 // work is apply for the holder of writing. The order of its steps is what makes
@@ -270,13 +294,14 @@ func (x *Indexer[T]) workParts(s *state[T], parts iter.Seq[[]Deltas[T]], initial
 //
 // Normally that is a copy which nobody else knows, and which shares all nodes
 // but those that will be touched; readers stay with the old state meanwhile. A
-// small batch, however, is written into the newest state itself if nobody has
-// seen that: begin then holds mu, which end unlocks, and so holds up who looks.
+// small batch, however, is written into the newest state itself if nobody keeps
+// that: begin then holds mu and the claim, which end gives back, and so holds up
+// who looks.
 func (x *Indexer[T]) begin(small bool) *state[T] {
 	s := x.newest.Load()
-	if small && !s.seen.Load() {
+	if small && !s.use.kept() {
 		x.mu.Lock()
-		if !s.seen.Load() {
+		if s.use.claim() {
 			return s
 		}
 		x.mu.Unlock()
@@ -286,15 +311,19 @@ func (x *Indexer[T]) begin(small bool) *state[T] {
 }
 
 func (x *Indexer[T]) end(s *state[T], then func(*state[T])) {
-	if last := x.newest.Load(); s != last {
+	last := x.newest.Load()
+	if s != last {
 		x.mu.Lock()
-		if !last.seen.Load() { // nor will it be: its nodes are those of s alone
+		if last.use.claim() { // for good: its nodes are those of s alone
 			s.floor = last.floor
 		}
 		x.newest.Store(s)
 	}
 	if then != nil {
 		then(s)
+	}
+	if s == last {
+		s.use.release()
 	}
 	x.mu.Unlock()
 }

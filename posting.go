@@ -111,6 +111,10 @@ func (p *posting) list() []uint32 {
 // moved returns a posting of epoch e in which each slot i is moved[i]-1 instead,
 // in the same order; and whether it holds any. A slot for which moved is 0 goes.
 func (p *posting) moved(e epoch, moved []uint32) (to posting, some bool) {
+	if p.many == nil {
+		at := moved[p.one]
+		return posting{one: at - 1}, at != 0
+	}
 	slots := p.list()
 	for i, slot := range slots {
 		slots[i] = moved[slot]

@@ -33,14 +33,17 @@ func (r Reader[T]) hash(key Key) uint32 { return hashKey(r.x.seed, key) }
 
 // get is Get for who knows the hash of the key.
 func (r Reader[T]) get(h uint32, key Key) (obj T, ok bool) {
-	if s := r.state(); s != nil {
-		obj, _, ok = s.get(h, key)
+	switch {
+	case r.at != nil:
+		obj, _, ok = r.at.get(h, key)
+	case r.x != nil:
+		obj, ok = r.x.get(h, key)
 	}
 	return obj, ok
 }
 
-// peek is get for who asks about one object, and then writes: it leaves a state
-// that nobody has seen unseen, so that it can be written in place.
+// peek is get for who asks about one object, and then writes: it never makes the
+// state one that is kept, so that it can be written in place.
 func (r Reader[T]) peek(h uint32, key Key) (obj T, ok bool) {
 	if r.at != nil || r.x == nil {
 		return r.get(h, key)

@@ -4,19 +4,16 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"slices"
-	"sync/atomic"
 )
 
 // A state is one state of the store: objects, indexes and the server's version
-// belong together. It never changes from the moment that it is seen; before
-// that, only its writer touches it (see [Indexer.begin]).
+// belong together. It never changes from the moment that it is kept; before
+// that, its writer may (see [Indexer.begin]).
 type state[T Object] struct {
-	// seen says that a reader may hold the state. It is set under Indexer.mu
-	// and never taken back.
-	seen atomic.Bool
+	use usage // the only field that readers change
 
 	epoch   epoch  // in which it was made
-	floor   epoch  // no state that was seen has nodes of this epoch or a later one
+	floor   epoch  // no state that is kept has nodes of this epoch or a later one
 	version string // the server's resource version; empty if nothing told
 	listed  bool   // a whole list has been applied
 	layout  int    // changes when objects get other slots
