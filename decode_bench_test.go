@@ -49,8 +49,8 @@ func (w benchWords) meta(kind string, i int) metav1.ObjectMeta {
 		},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: app + "-" + w.hex(10), UID: types.UID(w.hex(36)), Controller: new(bool), BlockOwnerDeletion: new(bool)}},
 		ManagedFields: []metav1.ManagedFieldsEntry{
-			{Manager: "kube-controller-manager", Operation: "Update", APIVersion: "v1", Time: new(w.time()), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}},
-			{Manager: "kubelet", Operation: "Update", APIVersion: "v1", Time: new(w.time()), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}, Subresource: "status"},
+			{Manager: "kube-controller-manager", Operation: "Update", APIVersion: "v1", Time: new(w.time()), FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)},
+			{Manager: "kubelet", Operation: "Update", APIVersion: "v1", Time: new(w.time()), FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields), Subresource: "status"},
 		},
 	}
 }

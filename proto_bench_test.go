@@ -26,7 +26,7 @@ func protoBenchPod(b *testing.B) []byte {
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "service-042-b7c9d2f4g5", UID: "0d5b1c1e-2c1c-4a4f-9a53-4b6e1b8f1a11"}}
 	pod.ManagedFields = append(pod.ManagedFields, *pod.ManagedFields[0].DeepCopy())
 	for i := range pod.ManagedFields {
-		pod.ManagedFields[i].FieldsV1 = &metav1.FieldsV1{Raw: []byte(strings.Repeat(`{"f:metadata":{"f:labels":{}},`, 19))}
+		pod.ManagedFields[i].FieldsV1 = metav1.NewFieldsV1(strings.Repeat(`{"f:metadata":{"f:labels":{}},`, 19))
 	}
 	container := pod.Spec.Containers[0].DeepCopy()
 	container.Name, container.Image = "sidecar", "registry.example.com/mesh/proxy:1.30.2"

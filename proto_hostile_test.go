@@ -231,7 +231,7 @@ func TestProtoLeaveOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := leftOutOf(t, pod, raw)
+		want := leftOutOf(t, raw)
 		list := prototest.List("v1", "PodList", protoListMeta, raw, raw)
 		source := informer.FromREST[corev1.Pod](restClient(t, protoAnswer(list)), podsGVR(), informer.RESTOptions{LeaveOut: paths})
 		for _, got := range decodeObjects(t, source.List(t.Context(), metav1.ListOptions{})) {
@@ -254,9 +254,9 @@ func TestProtoLeaveOut(t *testing.T) {
 
 // leftOutOf returns the pod of the message without what [TestProtoLeaveOut]
 // leaves out.
-func leftOutOf(t *testing.T, pod *corev1.Pod, raw []byte) *corev1.Pod {
+func leftOutOf(t *testing.T, raw []byte) *corev1.Pod {
 	t.Helper()
-	pod = &corev1.Pod{}
+	pod := &corev1.Pod{}
 	if err := pod.Unmarshal(raw); err != nil {
 		t.Fatal(err)
 	}

@@ -56,17 +56,17 @@ func protoShapeOf(t reflect.Type, seen map[reflect.Type]protoShape) protoShape {
 
 // protoPartOf returns what a field of Go type t is.
 func protoPartOf(t reflect.Type, repeated bool, seen map[reflect.Type]protoShape) (p protoPart) {
-	switch size := int64(t.Size()); t.Kind() {
+	switch t.Kind() {
 	case reflect.Pointer:
 		p = protoPartOf(t.Elem(), false, seen)
 		p.weight.open += int64(t.Elem().Size())
 		p.weight.more = p.weight.open
 	case reflect.Map:
-		size = int64(t.Key().Size() + t.Elem().Size())
+		size := int64(t.Key().Size() + t.Elem().Size())
 		p.weight = weight{open: mapWeight + mapGroup*size, more: mapRoom * size}
 		p.inside = protoShape{2: protoPartOf(t.Elem(), false, seen)}
 	case reflect.Slice:
-		size = int64(t.Elem().Size())
+		size := int64(t.Elem().Size())
 		switch {
 		case t.Elem().Kind() == reflect.Uint8: // text
 		case repeated:
