@@ -101,7 +101,8 @@ func comparisons() map[schema.GroupVersionResource]comparison {
 			"leasecandidates": typed[coordinationv1beta1.LeaseCandidate],
 		},
 		corev1.SchemeGroupVersion: {
-			"configmaps":             typed[corev1.ConfigMap],
+			"configmaps": typed[corev1.ConfigMap],
+			//lint:ignore SA1019 it is deprecated, and served
 			"endpoints":              typed[corev1.Endpoints],
 			"events":                 typed[corev1.Event],
 			"limitranges":            typed[corev1.LimitRange],
