@@ -83,7 +83,7 @@ QUICK =
 BENCH = cd bench && go run ./cmd/table -rows '$(ROWS)' $(if $(QUICK),-quick)
 
 bench:
-	$(BENCH) $(if $(ROWS)$(QUICK),,-json RESULTS.json)
+	$(BENCH) -json $(if $(ROWS)$(QUICK),last.json,RESULTS.json)
 
 bench-check:
 	$(BENCH) -check

@@ -2,7 +2,10 @@
 // with its bar and what we aim at.
 package rows
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A Measure says how a row is judged.
 type Measure int
@@ -33,8 +36,6 @@ type Row struct {
 	// Other says that the row belongs to the second part of the table: other
 	// kinds, seeds and sizes, with half of each bar.
 	Other bool
-	// Waits says why a row cannot be measured yet.
-	Waits string
 }
 
 // Top returns the name of the Go benchmark that the row needs.
@@ -95,13 +96,17 @@ func Select(all []Row, prefixes string) []Row {
 	}
 	var chosen []Row
 	for _, row := range all {
-		for _, prefix := range strings.Split(prefixes, ",") {
-			rest, ok := strings.CutPrefix(row.ID, strings.TrimSpace(prefix))
-			if ok && (rest == "" || rest[0] == ' ' || prefix[len(prefix)-1] > '9') {
-				chosen = append(chosen, row)
-				break
-			}
+		if slices.ContainsFunc(strings.FieldsFunc(prefixes, between), row.begins) {
+			chosen = append(chosen, row)
 		}
 	}
 	return chosen
+}
+
+func between(c rune) bool { return c == ',' || c == ' ' }
+
+// begins reports whether the prefix, which is not empty, chooses the row.
+func (r Row) begins(prefix string) bool {
+	rest, ok := strings.CutPrefix(r.ID, prefix)
+	return ok && (rest == "" || rest[0] == ' ' || prefix[len(prefix)-1] > '9')
 }

@@ -87,7 +87,7 @@ func run(ctx context.Context, sizes, dir, form string, light bool) error {
 	if light {
 		args = []string{"-sizes", sizes, "-rounds", "1", "-mintime", "50ms", "-quick"}
 	}
-	binary, remove, err := runner.Build(ctx, "")
+	binary, remove, err := runner.Build(ctx)
 	if err != nil {
 		return err
 	}

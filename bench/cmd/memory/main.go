@@ -25,7 +25,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	binary, remove, err := runner.Build(ctx, "")
+	binary, remove, err := runner.Build(ctx)
 	if err != nil {
 		return err
 	}

@@ -19,13 +19,12 @@ func main() {
 		quick = flag.Bool("quick", false, "less work, one or two runs of each side")
 		check = flag.Bool("check", false, "fail if a row is more than 15 % below its bar, or allocates more")
 		out   = flag.String("json", "", "write the results to this `file`")
-		tags  = flag.String("tags", "", "build tags")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 
-	results, err := measure(ctx, rows.Select(rows.All(), *only), runOptions{quick: *quick, tags: *tags})
+	results, err := measure(ctx, rows.Select(rows.All(), *only), *quick)
 	if err == nil {
 		fmt.Print(render(results))
 	}

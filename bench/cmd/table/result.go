@@ -35,8 +35,6 @@ func judge(chosen []rows.Row, collected runner.Samples) []result {
 			r.verdict = row.Judge(r.theirs, r.ours)
 		case side.Failed != "":
 			r.missing = side.Failed
-		case row.Waits != "":
-			r.missing = row.Waits
 		default:
 			r.missing = "no numbers"
 		}
@@ -132,7 +130,7 @@ func failures(results []result) error {
 	var errs []error
 	for _, r := range results {
 		switch {
-		case r.missing != "" && r.row.Waits == "":
+		case r.missing != "":
 			errs = append(errs, fmt.Errorf("%s: %s", r.row.ID, r.missing))
 		case r.missing == "" && r.verdict.Failed:
 			errs = append(errs, fmt.Errorf("%s: %s, and the bar is %s", r.row.ID, r.ratio(), r.bar(r.row.Must)))

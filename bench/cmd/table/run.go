@@ -10,14 +10,9 @@ import (
 	"github.com/seed-99a027e8/informer/bench/runner"
 )
 
-type runOptions struct {
-	quick bool
-	tags  string
-}
-
-// args are those of the test binary.
-func (o runOptions) args() []string {
-	if o.quick {
+// args returns those of the test binary.
+func args(quick bool) []string {
+	if quick {
 		return []string{"-quick", "-rounds", "1", "-mintime", "200ms"}
 	}
 	return []string{"-rounds", "5", "-mintime", "1s"}
@@ -26,15 +21,15 @@ func (o runOptions) args() []string {
 // measure builds the benchmarks once, and runs those that the rows need: each
 // family in a process of its own, so that none has to live with the objects of
 // another.
-func measure(ctx context.Context, chosen []rows.Row, opts runOptions) ([]result, error) {
-	binary, remove, err := runner.Build(ctx, opts.tags)
+func measure(ctx context.Context, chosen []rows.Row, quick bool) ([]result, error) {
+	binary, remove, err := runner.Build(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer remove()
 	samples := make(runner.Samples)
 	for _, tops := range families(chosen) {
-		if err := samples.Run(ctx, binary, tops, opts.args()...); err != nil {
+		if err := samples.Run(ctx, binary, tops, args(quick)...); err != nil {
 			return nil, fmt.Errorf("running %s: %w", strings.Join(tops, ", "), err)
 		}
 	}
