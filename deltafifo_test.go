@@ -191,6 +191,38 @@ func TestDeltaFIFOSleepsDuringLists(t *testing.T) {
 	})
 }
 
+// Promise 3: each item of a list is compared with what the store has, also the
+// last ones, and those of a list that is short.
+func TestDeltaFIFOReplaceComparesAll(t *testing.T) {
+	store := informer.NewIndexer[*fifoObject](informer.IndexerOptions{})
+	queue := informer.NewDeltaFIFO(store.Reader)
+	old := &fifoObject{"same", "u", "1"}
+	for _, obj := range []*fifoObject{old, {"changed", "u", "1"}, {"gone", "u", "1"}} {
+		if err := store.Add(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := queue.Replace([]*fifoObject{old.copy(), {"changed", "u", "2"}, {"new", "u", "2"}}, "3"); err != nil {
+		t.Fatal(err)
+	}
+	err := queue.PopAll(t.Context(), func(b informer.Batch[*fifoObject]) error {
+		if len(b.Deltas) != 3 {
+			t.Errorf("%d objects are told, want those that changed, came and went: %v", len(b.Deltas), b.Deltas)
+		}
+		store.Apply(b)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := store.Get(informer.KeyOf(old)); got != old {
+		t.Error("what is unchanged is another object")
+	}
+	if _, found := store.Get(informer.Key{Namespace: "ns", Name: "gone"}); found || store.Len() != 3 {
+		t.Errorf("the store has %v", store.List())
+	}
+}
+
 // Promise 3: a consumer that waits is woken by whatever there is to take, and by
 // the end of the queue.
 func TestDeltaFIFOWakes(t *testing.T) {

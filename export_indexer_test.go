@@ -417,3 +417,12 @@ func (u *TestUsage) Enter() (in, counted bool) {
 	e := u.u.enter()
 	return e != entryClaimed, e == entryCounted
 }
+
+// KeysOfOneHash files two keys of one hash under one slot, as if they had it one
+// after the other, and returns what the table has then.
+func KeysOfOneHash(a, b Key) []Key {
+	const hash, slot = 7, 3
+	t := newKeyTable(2)
+	first, second := t.add(hash, slot, a), t.add(hash, slot, b)
+	return []Key{t.cells[first].full(), t.cells[second].full()}
+}

@@ -2,6 +2,7 @@ package informer_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/seed-99a027e8/informer"
@@ -94,5 +95,38 @@ func TestIndexerMemoryWithoutIndexes(t *testing.T) {
 	}
 	if fresh.Len() != used.Len() {
 		t.Errorf("%d objects, want %d", used.Len(), fresh.Len())
+	}
+}
+
+// TestIndexerMemoryAfterDeletions: promise 30, where so many objects are left that
+// they keep their slots.
+func TestIndexerMemoryAfterDeletions(t *testing.T) {
+	const rest, most = 2700, 10_000
+	store := func(n int) *informer.Indexer[*storeObj] {
+		x := newStore(t)
+		churn(x, 1, n, n)
+		for _, o := range x.List()[rest:] {
+			if err := x.Delete(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return x
+	}
+	fresh, want := heldBy(func() *informer.Indexer[*storeObj] { return store(rest) })
+	used, got := heldBy(func() *informer.Indexer[*storeObj] { return store(most) })
+	if got > 2*want {
+		t.Errorf("%d objects of %d hold %d bytes, %d in a new store", used.Len(), most, got, want)
+	}
+	if fresh.Len() != used.Len() {
+		t.Errorf("%d objects, want %d", used.Len(), fresh.Len())
+	}
+}
+
+// TestKeysOfOneHash: promise 1. A slot may go from a key to another one of the same
+// hash.
+func TestKeysOfOneHash(t *testing.T) {
+	want := []informer.Key{{Namespace: "n", Name: "a"}, {Namespace: "n", Name: "b"}}
+	if got := informer.KeysOfOneHash(want[0], want[1]); !slices.Equal(got, want) {
+		t.Errorf("the table has %v, want %v", got, want)
 	}
 }

@@ -102,7 +102,7 @@ func TestTableModel(t *testing.T) {
 	})
 }
 
-// TestPostingModel is for promise 1.
+// TestPostingModel is for promises 1 and 6.
 func TestPostingModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		epochs := 0

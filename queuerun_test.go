@@ -295,7 +295,8 @@ func TestQueueErrors(t *testing.T) {
 
 // TestWorkQueue_RunWhileDraining: a Run that comes when all is leased or worked
 // off has nothing to do, and says so as Get does, whether the Drain has returned
-// or waits for a lease; one that comes before works off what is ready.
+// or waits for a lease; one that comes before works off what is ready (promise
+// 24).
 func TestWorkQueue_RunWhileDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, informer.QueueOptions[string]{})
