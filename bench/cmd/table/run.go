@@ -15,7 +15,7 @@ func args(quick bool) []string {
 	if quick {
 		return []string{"-quick", "-rounds", "1", "-mintime", "200ms"}
 	}
-	return []string{"-rounds", "5", "-mintime", "1s"}
+	return []string{"-rounds", "5", "-mintime", "500ms"}
 }
 
 // measure builds the benchmarks once, and runs those that the rows need: each
