@@ -130,3 +130,22 @@ func TestKeysOfOneHash(t *testing.T) {
 		t.Errorf("the table has %v, want %v", got, want)
 	}
 }
+
+// TestBatchIsUnseenUntilItsEnd: promise 1. Who looks while a large batch is worked,
+// as a key function may, sees the state before it.
+func TestBatchIsUnseenUntilItsEnd(t *testing.T) {
+	const n = 5000
+	x := informer.NewIndexer[*storeObj](informer.IndexerOptions{})
+	looks := map[int]int{}
+	_, err := informer.AddIndex(x, "look", func(*storeObj) (int, bool) {
+		looks[x.Len()]++
+		return 0, false
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	churn(x, 1, n, n)
+	if looks[0] != n {
+		t.Errorf("key functions saw stores of these sizes, each so often: %v; want none but 0, %d times", looks, n)
+	}
+}
