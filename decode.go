@@ -235,8 +235,8 @@ func object[E any, T interface {
 	case d.body.kept && !d.body.over:
 		ev, bad, err = objectAgain[E, T](d, t, bad)
 	default:
-		if about, ok := d.saidBy(); ok {
-			ev = partialEvent[T](t, about)
+		if d.body.kept || d.form.opaque { // its beginning has not gone
+			ev = partialEvent[T](t, d.saidBy())
 		} else {
 			ev = EventOf(t, obj)
 		}
@@ -271,25 +271,23 @@ func objectAgain[E any, T interface {
 		if bad = err; d.body.narrow {
 			bad = first
 		}
-		about, _ := d.saidBy()
-		return partialEvent[T](t, about), bad, d.skip(before)
+		return partialEvent[T](t, d.saidBy()), bad, d.skip(before)
 	}
 	if bad != nil && d.form.opaque { // nobody else knows its key
-		about, _ := d.saidBy()
-		return partialEvent[T](t, about), bad, nil
+		return partialEvent[T](t, d.saidBy()), bad, nil
 	}
 	return EventOf(t, obj), bad, err // what it has will do
 }
 
-// saidBy returns what the beginning of a bad object says of it, if that is still
-// known.
-func (d *decoder) saidBy() (partialObject, bool) {
+// saidBy returns what the beginning of a bad object says of it, which is kept, or
+// has not been read by token.
+func (d *decoder) saidBy() partialObject {
 	raw := d.json.UnreadBuffer()
 	if d.body.kept {
 		raw = d.body.buf[d.body.start:d.body.next]
 	}
 	raw = bytes.TrimLeft(raw, ",: \n\r\t")
-	return partialOf(raw, d.form), d.body.kept || d.form.opaque
+	return partialOf(raw, d.form)
 }
 
 // skip passes the rest of the value that is, or was, behind that place, holding
@@ -319,7 +317,7 @@ func (d *decoder) raw() (raw jsontext.Value, about partialObject, bad, err error
 	raw, err = d.json.ReadValue()
 	if err != nil {
 		if bad = d.excess(); bad != nil {
-			about, _ = d.saidBy()
+			about = d.saidBy()
 			err = d.skip(before)
 		}
 	}

@@ -272,6 +272,26 @@ func TestHostileGiB(t *testing.T) {
 	}
 }
 
+// Promise 7: of an object that is found to be too large when much of it is decoded,
+// the rest is passed, and not read for what it could say.
+func TestHostileObjectAllocates(t *testing.T) {
+	skipWithRace(t)
+	const most = 150 // MiB: two strings of 22, and buffers that double up to 32
+	source := restPods(t, floodTrip(200, newFloodOfObjects(podListJSON(`@{}`), 66*mib)))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	steps := sourceEvents(source.List(t.Context(), metav1.ListOptions{}))
+	runtime.ReadMemStats(&after)
+	if made := (after.TotalAlloc - before.TotalAlloc) / mib; made > most {
+		t.Errorf("%d MiB were allocated, want at most %d", made, most)
+	} else {
+		t.Logf("%d MiB were allocated", made)
+	}
+	if want := "End v=9 next=c"; steps[len(steps)-1] != want {
+		t.Errorf("steps %q, want %q at the end", steps, want)
+	}
+}
+
 // Promise 7: a client asks for gzip by itself: what counts is what comes out of it.
 func TestHostileGzip(t *testing.T) {
 	skipWithRace(t)
