@@ -14,8 +14,9 @@ import (
 
 // What lists and watches say of themselves, whatever their encoding.
 
-// A listHead is what a list has beside its items.
-type listHead struct {
+// A listState is what a list is at, and what it has beside its items.
+type listState[T Object] struct {
+	yield  func(Event[T], error) bool
 	about  metav1.TypeMeta
 	meta   metav1.ListMeta
 	status metav1.Status // what the body has of one, if it is one
@@ -24,7 +25,7 @@ type listHead struct {
 
 // check returns an error if the body is known to be something else than a list
 // of E.
-func (l *listHead) check(form *form) error {
+func (l *listState[T]) check(form *form) error {
 	if l.about.Kind == "Status" {
 		return statusError(l.status)
 	}
@@ -34,14 +35,27 @@ func (l *listHead) check(form *form) error {
 	return nil
 }
 
-// complete returns an error if what was read is no list that can be used.
-func (l *listHead) complete(form *form) error {
+// item yields an item, the object of which is bad if there is an error.
+func (l *listState[T]) item(ctx context.Context, ev Event[T], bad error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if !l.yield(judged(EventAdded, ev, bad)) {
+		return errLeft
+	}
+	return nil
+}
+
+// finish yields the end of the list. It returns an error if what was read is no
+// list that can be used.
+func (l *listState[T]) finish(form *form) error {
 	if !l.items && !strings.HasSuffix(l.about.Kind, "List") {
 		return fmt.Errorf("informer: list of %s: the server sent no list, but kind %.64q", form.name, l.about.Kind)
 	}
 	if l.meta.ResourceVersion == "" {
 		return errNoVersion
 	}
+	l.yield(Event[T]{Type: EventEnd, Version: l.meta.ResourceVersion, Continue: l.meta.Continue}, nil)
 	return nil
 }
 
@@ -109,6 +123,27 @@ func (w *watchState[T]) change(t EventType, ev Event[T], bad error) (Event[T], e
 		ev, bad = deletedAnyway(ev, bad)
 	}
 	return ev, bad
+}
+
+// other returns what a frame of that type says which is about no object of the
+// collection. What it has instead is for decode to read, into a message that is
+// needed as a whole.
+func (w *watchState[T]) other(kind string, decode func(protoMessage) error) (ev Event[T], err error) {
+	switch kind {
+	case "BOOKMARK":
+		var about metav1.PartialObjectMetadata
+		if err := decode(&about); err != nil {
+			return ev, err
+		}
+		return bookmark[T](about.ResourceVersion, about.Annotations, w.initial)
+	case "ERROR":
+		var status metav1.Status
+		if err := decode(&status); err != nil {
+			return ev, err
+		}
+		return ev, statusError(status)
+	}
+	return ev, fmt.Errorf("unknown event type %s", eventWord(kind))
 }
 
 // judged returns the event of type t about the object of ev, which is bad if

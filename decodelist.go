@@ -14,8 +14,7 @@ type listDecoder[E any, T interface {
 	Object
 }] struct {
 	decoder
-	listHead
-	yield func(Event[T], error) bool
+	listState[T]
 }
 
 // run reads the body to its end.
@@ -39,11 +38,7 @@ func (l *listDecoder[E, T]) run() error {
 	if err != nil {
 		return l.explain("list", err)
 	}
-	if err := l.complete(&l.form); err != nil {
-		return err
-	}
-	l.yield(Event[T]{Type: EventEnd, Version: l.meta.ResourceVersion, Continue: l.meta.Continue}, nil)
-	return nil
+	return l.finish(&l.form)
 }
 
 // member reads one member of the list.
@@ -99,17 +94,14 @@ func (l *listDecoder[E, T]) each() error {
 			break
 		}
 		ev, bad, err := object[E, T](&l.decoder, EventAdded)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case l.ctx.Err() != nil:
-			return l.ctx.Err()
 		}
 		if bad == nil && l.form.untyped {
 			bad = l.inherit(ev.Object)
 		}
-		if !l.yield(judged(EventAdded, ev, bad)) {
-			return errLeft
+		if err := l.item(l.ctx, ev, bad); err != nil {
+			return err
 		}
 	}
 	_, err := l.json.ReadToken()

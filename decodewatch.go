@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // watchDecoder yields the frames of a watch as they are decoded.
@@ -101,24 +100,11 @@ func (w *watchDecoder[E, T]) object(d *decoder, kind string) (ev Event[T], bad, 
 	if t := changeOf(kind); t != 0 {
 		return w.changed(d, t)
 	}
-	switch kind {
-	case "BOOKMARK":
+	ev, err = w.other(kind, func(out protoMessage) error {
 		d.body.allowAround()
-		var about metav1.PartialObjectMetadata
-		if err := d.must(&about); err != nil {
-			return ev, nil, err
-		}
-		ev, err = bookmark[T](about.ResourceVersion, about.Annotations, w.initial)
-		return ev, nil, err
-	case "ERROR":
-		d.body.allowAround()
-		var status metav1.Status
-		if err := d.must(&status); err != nil {
-			return ev, nil, err
-		}
-		return ev, nil, statusError(status)
-	}
-	return ev, nil, fmt.Errorf("unknown event type %s", eventWord(kind))
+		return d.must(out)
+	})
+	return ev, nil, err
 }
 
 // changed reads an object of the collection.

@@ -81,7 +81,7 @@ func (f *fanOut[T]) record(c Change[T]) { f.log.append(c, f.at, f.expect) }
 // publishLocked notes what belongs to s, the new state. The caller holds
 // store.mu.
 func (f *fanOut[T]) publishLocked(s *state[T]) {
-	f.batch.followers, f.batch.objects, f.batch.listed = f.followers, s.len(), s.listed
+	f.batch.followers, f.batch.objects, f.batch.listed = f.followers, s.n, s.listed
 	f.log.seal()
 	f.published = f.log
 	if s.listed && !f.listed {
@@ -106,7 +106,7 @@ func (f *fanOut[T]) join(h *follower[T]) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.joined = Reader[T]{f.store, s}
-		h.expectLocked(s.len())
+		h.expectLocked(s.n)
 		h.at, h.end, h.upTo = f.published, f.published.pos, f.published.pos
 		h.listed, h.syncAt = f.listed, h.end
 		f.followers = append(slices.Clip(f.followers), h)

@@ -35,12 +35,6 @@ const (
 	fewBytes = 64 << 10
 	// maxError is how long the body of an answer that is an error may be.
 	maxError = 1 << 20
-	// firstBuffer is how much of a body is read at a time, to begin with.
-	firstBuffer = 4 << 10
-	// mostBuffer is how much of a body is read at a time at last.
-	mostBuffer = 32 << 10
-	// siftBuffer is how much of a body is sifted at a time.
-	siftBuffer = 8 << 10
 )
 
 var (

@@ -9,6 +9,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+const (
+	// firstBuffer is how much of a body is read at a time, to begin with.
+	firstBuffer = 4 << 10
+	// mostBuffer is how much of a body is read at a time at last.
+	mostBuffer = 32 << 10
+	// siftBuffer is how much of a body is sifted at a time.
+	siftBuffer = 8 << 10
+)
+
 // A meter is a response body as its decoder reads it. It ends with errTooLarge
 // when more is asked for than was allowed, and it has what it has given since the
 // value began, unless that is long: a value can be read again.

@@ -14,9 +14,8 @@ type protoList[E any, T interface {
 	Object
 }] struct {
 	protoReader
-	listHead
-	form  *protoForm[T]
-	yield func(Event[T], error) bool
+	listState[T]
+	form *protoForm[T]
 }
 
 // run reads the body to its end.
@@ -34,11 +33,7 @@ func (l *protoList[E, T]) run() error {
 	if err != nil {
 		return explain("list", l.form.name, err)
 	}
-	if err := l.complete(&l.form.form); err != nil {
-		return err
-	}
-	l.yield(Event[T]{Type: EventEnd, Version: l.meta.ResourceVersion, Continue: l.meta.Continue}, nil)
-	return nil
+	return l.finish(&l.form.form)
 }
 
 // envelopePart reads a field of the envelope.
@@ -92,14 +87,14 @@ func (l *protoList[E, T]) message(wire int) error {
 			}
 			return err
 		case listItems:
-			return l.item(wire, end)
+			return l.object(wire, end)
 		}
 		return l.pass(wire, maxAround)
 	})
 }
 
-// item reads an item of a list that ends at that offset.
-func (l *protoList[E, T]) item(wire int, end int64) error {
+// object reads an item of a list that ends at that offset.
+func (l *protoList[E, T]) object(wire int, end int64) error {
 	n, err := l.length(wire, end)
 	if err != nil {
 		return err
@@ -117,13 +112,8 @@ func (l *protoList[E, T]) item(wire int, end int64) error {
 			ev, bad = protoObject[E, T](l.form, EventAdded, raw)
 		}
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return unexpectedEOF(err)
-	case l.ctx.Err() != nil:
-		return l.ctx.Err()
-	case !l.yield(judged(EventAdded, ev, bad)):
-		return errLeft
 	}
-	return nil
+	return l.item(l.ctx, ev, bad)
 }

@@ -49,7 +49,7 @@ func (o *protoOut) addFields(l *leftOut, t reflect.Type) {
 		case number == 0:
 		case name == "" && field.Anonymous: // JSON has its members here
 			o.fields[number] = newProtoOut(l, kind)
-		case found && kind.Kind() == reflect.Slice && strings.Contains(field.Tag.Get("protobuf"), ",rep,"):
+		case found && kind.Kind() == reflect.Slice && protoRepeated(field):
 			o.fields[number] = newProtoOut(inside, kind.Elem())
 		case found:
 			o.fields[number] = newProtoOut(inside, kind)

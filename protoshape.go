@@ -20,6 +20,11 @@ func protoNumber(field reflect.StructField) int32 {
 	return int32(n)
 }
 
+// protoRepeated reports whether a field may be there many times in protobuf.
+func protoRepeated(field reflect.StructField) bool {
+	return strings.Contains(field.Tag.Get("protobuf"), ",rep,")
+}
+
 // A protoShape is what messages of one Go type consist of, by number of field,
 // as far as it matters for their weight.
 type protoShape map[int32]protoPart
@@ -44,8 +49,7 @@ func protoShapeOf(t reflect.Type, seen map[reflect.Type]protoShape) protoShape {
 		for i := range t.NumField() {
 			field := t.Field(i)
 			if n := protoNumber(field); n > 0 {
-				repeated := strings.Contains(field.Tag.Get("protobuf"), ",rep,")
-				shape[n] = protoPartOf(field.Type, repeated, seen)
+				shape[n] = protoPartOf(field.Type, protoRepeated(field), seen)
 			}
 		}
 	case reflect.Slice: // a type of its own, which is a message around its elements
@@ -64,7 +68,7 @@ func protoPartOf(t reflect.Type, repeated bool, seen map[reflect.Type]protoShape
 	case reflect.Map:
 		size := int64(t.Key().Size() + t.Elem().Size())
 		p.weight = weight{open: mapWeight + mapGroup*size, more: mapRoom * size}
-		p.inside = protoShape{2: protoPartOf(t.Elem(), false, seen)}
+		p.inside = protoShape{entryValue: protoPartOf(t.Elem(), false, seen)}
 	case reflect.Slice:
 		size := int64(t.Elem().Size())
 		switch {

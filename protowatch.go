@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // protoWatch yields the frames of a watch as they are decoded. A frame is four
@@ -89,21 +87,9 @@ func (w *protoWatch[E, T]) event(f frame) (ev Event[T], bad, err error) {
 		return w.changed(t, e)
 	case len(f.object) > maxAround:
 		return ev, nil, errAround
-	case kind == "BOOKMARK":
-		var about metav1.PartialObjectMetadata
-		if err := errors.Join(wrong, about.Unmarshal(e.message)); err != nil {
-			return ev, nil, err
-		}
-		ev, err = bookmark[T](about.ResourceVersion, about.Annotations, w.initial)
-		return ev, nil, err
-	case kind == "ERROR":
-		var status metav1.Status
-		if err := errors.Join(wrong, status.Unmarshal(e.message)); err != nil {
-			return ev, nil, err
-		}
-		return ev, nil, statusError(status)
 	}
-	return ev, nil, fmt.Errorf("unknown event type %s", eventWord(kind))
+	ev, err = w.other(kind, func(out protoMessage) error { return errors.Join(wrong, out.Unmarshal(e.message)) })
+	return ev, nil, err
 }
 
 // changed returns the event about an object of the collection.

@@ -142,11 +142,12 @@ type restSource[E any, T interface {
 // List yields a page.
 func (s *restSource[E, T]) List(ctx context.Context, opts metav1.ListOptions) iter.Seq2[Event[T], error] {
 	return s.sequence(ctx, opts, func(a answer, yield func(Event[T], error) bool) error {
+		state := listState[T]{yield: yield}
 		if a.proto {
-			list := protoList[E, T]{protoReader: protoReader{ctx: a.ctx, body: a.body}, form: s.proto, yield: yield}
+			list := protoList[E, T]{protoReader: protoReader{ctx: a.ctx, body: a.body}, listState: state, form: s.proto}
 			return list.run()
 		}
-		list := listDecoder[E, T]{decoder: newDecoder(a.ctx, a.body, s.form, inList()), yield: yield}
+		list := listDecoder[E, T]{decoder: newDecoder(a.ctx, a.body, s.form, inList()), listState: state}
 		return list.run()
 	})
 }

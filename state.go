@@ -42,9 +42,6 @@ func (s *state[T]) next(e epoch) *state[T] {
 	}
 }
 
-// len returns the number of objects.
-func (s *state[T]) len() int { return s.n }
-
 // get returns the object of key k with hash h, and its slot.
 func (s *state[T]) get(h uint32, k Key) (obj T, slot uint32, ok bool) {
 	t := s.keys

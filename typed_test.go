@@ -65,6 +65,7 @@ var untyped = map[string]struct{ uses, why string }{
 	"protoout.go protoOut.addFields":           {"2 reflect", "what E is left without, once for each source"},
 	"protoshape.go protoNumber":                {"1 reflect", "the form of E, once for each source"},
 	"protoshape.go protoPartOf":                {"8 reflect", "the form of E, once for each source"},
+	"protoshape.go protoRepeated":              {"1 reflect", "the form of E, once for each source"},
 	"protoshape.go protoShapeOf":               {"4 reflect", "the form of E, once for each source"},
 	"queuedrain.go WorkQueue.Drain":            {"1 assertion", "finds out whether the caller is one of its own workers"},
 	"watching.go Reflector.newWatch":           {"1 type switch", "the closed set of phases, once a request"},
