@@ -1,6 +1,7 @@
 package informer_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -152,18 +153,6 @@ func benchDecode[E any, T interface {
 		})
 	}
 	source := informer.FromREST[E, T](restClient(b, wireTrip(list, frames)), podsGVR(), opts)
-	drain := func(watch bool) error {
-		seq := source.List(b.Context(), metav1.ListOptions{})
-		if watch {
-			seq = source.Watch(b.Context(), metav1.ListOptions{})
-		}
-		for _, err := range seq {
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	each("bare", func() error {
 		for _, raw := range page.Items {
 			if err := kjson.Unmarshal(raw, T(new(E))); err != nil {
@@ -173,7 +162,7 @@ func benchDecode[E any, T interface {
 		return nil
 	})
 	each("list/theirs", client.list)
-	each("list/ours", func() error { return drain(false) })
+	each("list/ours", func() error { return drain(b.Context(), source, false) })
 	each("watch/theirs", func() error {
 		w, err := client.watch()
 		if err != nil {
@@ -187,7 +176,7 @@ func benchDecode[E any, T interface {
 		}
 		return nil
 	})
-	each("watch/ours", func() error { return drain(true) })
+	each("watch/ours", func() error { return drain(b.Context(), source, true) })
 }
 
 // BenchmarkFromREST_Kinds compares with client-go on the same bytes.
@@ -238,4 +227,18 @@ func BenchmarkFromREST_Kinds(b *testing.B) {
 
 func benchOptions() informer.RESTOptions {
 	return informer.RESTOptions{LeaveOut: []string{"metadata.managedFields"}, ShareStrings: true}
+}
+
+// drain reads a source to its end, by a list or by a watch.
+func drain[T informer.Object](ctx context.Context, source informer.ListerWatcher[T], watch bool) error {
+	seq := source.List(ctx, metav1.ListOptions{})
+	if watch {
+		seq = source.Watch(ctx, metav1.ListOptions{})
+	}
+	for _, err := range seq {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -69,15 +69,16 @@ func BenchmarkF1_Hop(b *testing.B) {
 func benchHop[T fixture.Object](b *testing.B, fix *made[T], n, events int, make func(cache.KeyListerGetter) cache.Queue) {
 	objs := fix.kind.TouchAll(fix.first(n), 1_000_000)
 	chunk := min(256, n/5)
+	send := func(w *window, update func(T)) {
+		for i := range events {
+			w.send(i)
+			update(objs[i%n])
+		}
+	}
 	compare(b, func(b *testing.B) {
 		f, w := informer.NewDeltaFIFO(informer.Reader[T]{}), newWindow(chunk, 4)
 		passes(b, events, nil, func() {
-			go func() {
-				for i := range events {
-					w.send(i)
-					_ = f.Update(objs[i%n])
-				}
-			}()
+			go send(w, func(obj T) { _ = f.Update(obj) })
 			taken := 0
 			for taken < events {
 				must(b, f.PopAll(context.Background(), func(batch informer.Batch[T]) error {
@@ -95,12 +96,7 @@ func benchHop[T fixture.Object](b *testing.B, fix *made[T], n, events int, make 
 	}, func(b *testing.B) {
 		f, w := make(nil), newWindow(chunk, 4)
 		passes(b, events, nil, func() {
-			go func() {
-				for i := range events {
-					w.send(i)
-					_ = f.Update(objs[i%n])
-				}
-			}()
+			go send(w, func(obj T) { _ = f.Update(obj) })
 			taken := 0
 			for taken < events {
 				popTheirs(b, f, func(cache.Delta) {
