@@ -144,13 +144,14 @@ func (s *sieve) behind(to []byte, c byte) ([]byte, int) {
 	return to, 1
 }
 
-// close ends the innermost object or array, if c is its end.
+// close ends the innermost object or array, if c is its end. A comma in front of
+// it is let through: it has no member behind it.
 func (s *sieve) close(to []byte, c byte) []byte {
+	if s.comma {
+		to = append(to, ',')
+	}
 	switch {
 	case len(s.open) > 0 && s.closes(c):
-		if s.comma { // in front of nothing
-			to = append(to, ',')
-		}
 		s.open, s.state, s.comma, s.cut = s.open[:len(s.open)-1], behindValue, false, false
 	case s.cut: // or else what is left could be taken for JSON
 		to = append(to, '!')
