@@ -21,8 +21,8 @@ const (
 //	            ┌───────────AddAfter────────────┐
 //	            │                               ▼
 //	idle ──Add─▶ ready ◀──Add, due── delayed (also while leased)
-//	 ▲ ▲          │
-//	 │ └───Get────┘
+//	 ▲ ▲          │  ▲
+//	 │ └───Get────┘  └──Add── parked ◀─Park─ leased
 //	 └──leased──Add, due─▶ again ──Done─▶ ready, or kept if the queue drains
 //
 // A key that is idle and not leased is not in the queue.
@@ -34,31 +34,34 @@ const (
 	workDelayed                  // in the heap
 	workAgain                    // leased, and ready once the lease is finished
 	workKept                     // for Drain to return; not leased
+	workParked                   // not pending: waits for an add; not leased
 )
 
 // work is what a queue knows of a key. It takes 28 bytes, so that a key of two
 // strings and its hash fill a line of the processor's cache with it.
 type work struct {
 	lease    leaseNumber // zero if the key is not leased
+	attempts uint16      // failed ones in a row; counts no further than it can
 	next     uint32      // the slot behind in line, while ready
 	prev     uint32      // the slot before in line; place in the heap, while delayed
-	rank     uint32      // while ready, see workLines
-	attempts uint32      // failed ones in a row
+	stamp    moment      // while ready the rank, see workLines; while leased or parked, since when
+	added    moment      // when it became pending by an add
 	at       workState
 	priority Priority // while pending
 	asked    bool     // the limiter has been asked, and has not been told to forget
 	limited  bool     // the limiter said when, or is being asked
 }
 
-// A leaseNumber counts leases, in halves because a work needs no other field of
-// 64 bits.
-type leaseNumber struct{ high, low uint32 }
+// A leaseNumber counts leases, in 48 bits, the lowest first. They are in pieces,
+// as a work has no room for the padding that a larger integer would need.
+type leaseNumber [3]uint16
 
 // next returns the number after n.
 func (n leaseNumber) next() leaseNumber {
-	n.low++
-	if n.low == 0 {
-		n.high++
+	for i := range n {
+		if n[i]++; n[i] != 0 {
+			break
+		}
 	}
 	return n
 }
@@ -66,15 +69,18 @@ func (n leaseNumber) next() leaseNumber {
 // leased reports that the key is leased.
 func (w *work) leased() bool { return w.lease != leaseNumber{} }
 
+// pending reports that the key is to be leased, or to be returned by Drain.
+func (w *work) pending() bool { return w.at != workIdle && w.at != workParked }
+
 // limitless reports that the limiter need not be asked: the key is to be ready
 // without it, by what it said before, or by what it is being asked for.
 func (w *work) limitless() bool {
-	return w.limited || w.at != workIdle && w.at != workDelayed
+	return w.limited || w.pending() && w.at != workDelayed
 }
 
 // dueWork is a delayed key and when it is due.
 type dueWork struct {
-	at   int64 // nanoseconds since the queue's start
+	at   int64 // nanoseconds since the clock's start
 	slot uint32
 }
 
@@ -105,6 +111,26 @@ func usable[K comparable](key K) bool {
 	return same(key, key)
 }
 
+// A filing is a key with what is found out about it before the lock is taken.
+type filing[K comparable] struct {
+	key   K
+	hash  uint32
+	group string
+}
+
+// file returns the filing of key, and false if it cannot be found again. It calls
+// the group function.
+func (q *WorkQueue[K]) file(key K) (f filing[K], ok bool) {
+	if !usable(key) {
+		return f, false
+	}
+	f.key, f.hash = key, q.hash(key)
+	if q.group != nil {
+		f.group = q.group(key)
+	}
+	return f, true
+}
+
 // hash returns the hash of key.
 func (q *WorkQueue[K]) hash(key K) uint32 {
 	return uint32(maphash.Comparable(q.seed, key) >> 32)
@@ -115,48 +141,71 @@ func (q *WorkQueue[K]) after(delay time.Duration) int64 {
 	if delay <= 0 {
 		return noDelay
 	}
-	now := int64(time.Since(q.start))
+	now := int64(time.Since(q.clock.start))
 	return now + min(int64(delay), noTimer-1-now)
 }
 
 // schedule adds key after delay, with priority p, and reports whether the queue
 // takes it.
 func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling, p Priority) bool {
-	if !usable(key) {
+	f, ok := q.file(key)
+	if !ok {
 		return false
 	}
-	hash, due := q.hash(key), q.after(delay)
+	quiet := delay <= 0 && q.debounce > 0
+	if quiet {
+		delay = q.debounce
+	}
+	due := q.after(delay)
 	q.mu.Lock()
 	if q.stage != queueOpen {
 		q.mu.Unlock()
 		return false
 	}
-	q.scheduleLocked(q.slotLocked(hash, key), due, how, p)
+	slot, began := q.beginLocked(f, p)
+	if quiet {
+		due, how = q.quietLocked(slot, due), setExactly
+	}
+	q.scheduleLocked(slot, due, how, p)
 	q.unlockAndWake()
+	if began && q.onAdd != nil {
+		q.onAdd(key)
+	}
 	return true
 }
 
-// expect makes key pending for a limited add of priority p, if it is not, and
-// reports whether the queue takes it. If ask, the caller is the one to ask the limiter: until the
-// answer has come, a key that was not pending is delayed without end, so that
-// nothing is lost whatever happens meanwhile.
-func (q *WorkQueue[K]) expect(hash uint32, key K, p Priority) (ask, added bool) {
+// quietLocked returns when the key in slot, which has just been added, is to be
+// ready, if it is due when it has been quiet for long enough: then, or when it
+// may not wait any longer. The caller holds mu.
+func (q *WorkQueue[K]) quietLocked(slot uint32, due int64) int64 {
+	now := due - int64(q.debounce)
+	waits := q.keys.at(slot).added.until(q.clock.now())
+	due = min(due, now+int64(q.debounceAtMost-waits))
+	if due <= now {
+		return noDelay
+	}
+	return due
+}
+
+// expect makes a key pending for a limited add of priority p, if it is not, and
+// reports whether the queue takes it. If ask, the caller is the one to ask the
+// limiter: until the answer has come, a key that was not pending is delayed
+// without end, so that nothing is lost whatever happens meanwhile.
+func (q *WorkQueue[K]) expect(f filing[K], p Priority) (ask, began, added bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.stage != queueOpen {
-		return false, false
+		return false, false, false
 	}
-	slot := q.slotLocked(hash, key)
+	slot, began := q.beginLocked(f, p)
 	w := q.keys.at(slot)
 	ask = !w.limitless()
-	if w.at == workIdle {
+	if began {
 		// If this call does not ask, a Retry does, and its end sets the delay.
-		w.priority = p
 		q.moveLocked(slot, workDelayed, noTimer)
 	}
-	q.raiseLocked(slot, p)
 	w.limited = w.limited || ask
-	return ask, true
+	return ask, began, true
 }
 
 // ask asks the limiter when a key is to be ready that is expected, but not
@@ -180,6 +229,7 @@ func (q *WorkQueue[K]) answer(hash uint32, key K, due int64) {
 		return
 	}
 	w := q.keys.at(slot)
+	q.noteLocked(slot)
 	w.asked = true
 	if w.limited && w.at == workDelayed {
 		q.scheduleLocked(slot, due, keepEarliest, w.priority)
@@ -187,20 +237,45 @@ func (q *WorkQueue[K]) answer(hash uint32, key K, due int64) {
 	q.unlockAndWake()
 }
 
-// slotLocked returns the slot of key, a new one if it has none. The caller
-// holds mu, and makes a new key pending before it lets go.
-func (q *WorkQueue[K]) slotLocked(hash uint32, key K) uint32 {
-	if slot := q.keys.find(hash, key); slot != noSlot {
-		return slot
+// beginLocked returns the slot of a key that is added with priority p, a new one
+// if it has none, and reports whether it was not pending. Then the caller, who
+// holds mu, makes it pending before it lets go; if it was parked, it starts anew.
+func (q *WorkQueue[K]) beginLocked(f filing[K], p Priority) (slot uint32, began bool) {
+	slot = q.keys.find(f.hash, f.key)
+	if slot == noSlot {
+		slot = q.keys.put(f.hash, f.key)
+		q.noteNewLocked(slot)
+		if q.group != nil {
+			q.turns.join(slot, f.group)
+		}
+	} else {
+		q.noteLocked(slot)
 	}
-	return q.keys.put(hash, key)
+	w := q.keys.at(slot)
+	if w.pending() {
+		q.raiseLocked(slot, p)
+		return slot, false
+	}
+	q.resumeLocked(slot, p)
+	return slot, true
 }
 
-// scheduleLocked makes the key in slot pending, ready at due, with priority p.
-// The caller holds mu.
+// resumeLocked begins with the key in slot, which is not pending, as added with
+// priority p. The caller holds mu, and makes it pending.
+func (q *WorkQueue[K]) resumeLocked(slot uint32, p Priority) {
+	w := q.keys.at(slot)
+	if w.at == workParked && q.succeededLocked(slot) {
+		q.shrinkSoonLocked()
+	}
+	w.priority, w.added = p, q.clock.now()
+	q.stats.Adds++
+}
+
+// scheduleLocked makes the key in slot pending, ready at due, with priority p at
+// least. The caller holds mu.
 func (q *WorkQueue[K]) scheduleLocked(slot uint32, due int64, how scheduling, p Priority) {
 	w := q.keys.at(slot)
-	pending, delayed := w.at != workIdle, w.at == workDelayed
+	pending, delayed := w.pending(), w.at == workDelayed
 	if pending {
 		q.raiseLocked(slot, p)
 	} else {
@@ -239,6 +314,9 @@ func (q *WorkQueue[K]) moveLocked(slot uint32, to workState, due int64) {
 	switch w.at {
 	case workIdle:
 		q.pending++
+	case workParked:
+		q.pending++
+		q.parked--
 	case workReady:
 		q.unlinkLocked(slot, w)
 	case workDelayed:
@@ -248,6 +326,10 @@ func (q *WorkQueue[K]) moveLocked(slot uint32, to workState, due int64) {
 	switch to {
 	case workIdle:
 		q.pending--
+	case workParked:
+		q.pending--
+		q.parked++
+		w.stamp = q.clock.now()
 	case workReady:
 		q.linkLocked(slot, w)
 	case workDelayed:
@@ -258,16 +340,27 @@ func (q *WorkQueue[K]) moveLocked(slot uint32, to workState, due int64) {
 	w.limited = false
 }
 
-// dropLocked forgets the key in slot, which is neither pending nor leased. If
-// that leaves much room, shrink runs soon: not now, or a queue that fills and
-// empties all the time would do little else than grow and shrink. The caller
-// holds mu.
+// dropLocked forgets the key in slot, which is neither pending, parked nor
+// leased. The caller holds mu.
 func (q *WorkQueue[K]) dropLocked(slot uint32) {
+	q.succeededLocked(slot)
+	q.turns.quit(slot)
 	q.keys.remove(slot)
-	if !q.shrinking && q.keys.sparse() {
+}
+
+// shrinkSoonLocked sees to it that shrink runs, if there is much room that is not
+// needed: not now, or a queue that fills and empties all the time would do
+// little else than grow and shrink. The caller holds mu.
+func (q *WorkQueue[K]) shrinkSoonLocked() {
+	if !q.shrinking && q.sparseLocked() {
 		q.shrinking = true
 		time.AfterFunc(shrinkDelay, q.shrink)
 	}
+}
+
+// sparseLocked reports that much memory can be given back. The caller holds mu.
+func (q *WorkQueue[K]) sparseLocked() bool {
+	return q.keys.sparse() || q.failures.sparse() || q.turns.sparse()
 }
 
 // shrink gives memory back.
@@ -279,34 +372,28 @@ func (q *WorkQueue[K]) shrink() {
 }
 
 // shrinkLocked gives memory back if that is worth it, and then renumbers all
-// slots. The caller holds mu.
+// slots; not while somebody goes through them. The caller holds mu.
 func (q *WorkQueue[K]) shrinkLocked() {
 	q.delays.shrink()
-	if !q.keys.sparse() {
+	if q.failures.sparse() {
+		q.failures.compact()
+	}
+	if q.turns.sparse() {
+		q.turns.compact()
+	}
+	if !q.keys.sparse() || len(q.views) > 0 {
 		return
 	}
 	moved := q.keys.compact()
 	for i := range q.delays.elems {
 		q.delays.elems[i].slot = moved[q.delays.elems[i].slot]
 	}
-	for i := range q.lines.ends {
-		q.renumberLocked(&q.lines.ends[i], moved)
-	}
-}
-
-// renumberLocked makes a line of old numbers of slots one of their new numbers.
-// The caller holds mu.
-func (q *WorkQueue[K]) renumberLocked(line *lineEnds, moved []uint32) {
-	renumber := func(slot *uint32) {
-		if *slot != noSlot {
-			*slot = moved[*slot]
+	q.turns.renumber(moved, q.keys.len())
+	q.renumberLocked(&q.turns.one, moved)
+	for number := range q.turns.groups.slots {
+		if group := q.turns.groups.at(uint32(number)); group.len > 0 {
+			q.renumberLocked(&group.workLines, moved)
 		}
-	}
-	renumber(&line.first)
-	renumber(&line.last)
-	for at := line.first; at != noSlot; at = q.keys.at(at).next {
-		renumber(&q.keys.at(at).prev)
-		renumber(&q.keys.at(at).next)
 	}
 }
 
@@ -318,7 +405,7 @@ func (q *WorkQueue[K]) armLocked() {
 		return
 	}
 	q.timerAt = q.delays.elems[0].at
-	wait := time.Duration(q.timerAt) - time.Since(q.start)
+	wait := time.Duration(q.timerAt) - time.Since(q.clock.start)
 	if q.timer == nil {
 		q.timer = time.AfterFunc(wait, q.promote)
 		return
@@ -342,12 +429,13 @@ func (q *WorkQueue[K]) promote() {
 // promoteLocked promotes a batch, and reports whether more may be due. The
 // caller holds mu.
 func (q *WorkQueue[K]) promoteLocked() bool {
-	now := int64(time.Since(q.start))
+	now := int64(time.Since(q.clock.start))
 	for range promoteBatch {
 		if q.stage != queueOpen || q.delays.len() == 0 || q.delays.elems[0].at > now {
 			return false
 		}
 		slot := q.delays.elems[0].slot
+		q.noteLocked(slot)
 		q.moveLocked(slot, q.nowLocked(q.keys.at(slot)), 0)
 	}
 	return true
@@ -362,7 +450,7 @@ func (q *WorkQueue[K]) promoteLocked() bool {
 // woken or is about to be, and as waking is set from before the send until
 // after the receive, the slot of wake is empty here: the send does not block.
 func (q *WorkQueue[K]) unlockAndWake() {
-	wake := q.waiting > 0 && !q.waking && (q.lines.len > 0 || q.stage != queueOpen)
+	wake := q.waiting > 0 && !q.waking && (q.turns.len > 0 || q.stage != queueOpen)
 	if wake {
 		q.waking = true
 	}
