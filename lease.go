@@ -301,16 +301,11 @@ func (q *WorkQueue[K]) finishLocked(slot uint32, end ending, took time.Duration)
 	w.lease = leaseNumber{}
 	q.leased--
 	q.countLocked(slot, end, took)
-	if end.again() && w.pending() {
-		q.raiseLocked(slot, end.priority)
-	}
 	switch {
+	case end.again():
+		q.againLocked(slot, end, taken)
 	case w.at == workAgain:
 		q.moveLocked(slot, q.nowLocked(w), 0)
-	case w.at == workDelayed && end.stays:
-	case end.again() && taken:
-		q.scheduleLocked(slot, q.dueLocked(end), keepEarliest, end.priority)
-		w.limited = w.at == workDelayed && (w.limited || end.limited)
 	case end.how == EndedPark && taken && w.at == workIdle:
 		q.moveLocked(slot, q.parkedLocked(), 0)
 	}
@@ -320,6 +315,23 @@ func (q *WorkQueue[K]) finishLocked(slot uint32, end ending, took time.Duration)
 	}
 	q.settleLocked()
 	return taken
+}
+
+// againLocked makes the key in slot, whose lease has ended, ready again, unless
+// the queue did not take it. The caller holds mu.
+func (q *WorkQueue[K]) againLocked(slot uint32, end ending, taken bool) {
+	w := q.keys.at(slot)
+	if w.pending() {
+		q.raiseLocked(slot, end.priority)
+	}
+	switch {
+	case w.at == workAgain:
+		q.moveLocked(slot, q.nowLocked(w), 0)
+	case w.at == workDelayed && end.stays:
+	case taken:
+		q.scheduleLocked(slot, q.dueLocked(end), keepEarliest, end.priority)
+		w.limited = w.at == workDelayed && (w.limited || end.limited)
+	}
 }
 
 // countLocked counts how a lease of the key in slot ended. The caller holds mu.
