@@ -238,7 +238,7 @@ func (q *WorkQueue[K]) mustAsk(l *Lease[K]) (ask, has bool) {
 // finish ends l. It returns false if l has been ended before, or if the key was
 // to be leased again and the queue has ended.
 func (q *WorkQueue[K]) finish(l *Lease[K], end *ending) bool {
-	q.mu.Lock()
+	q.lock()
 	slot := q.heldLocked(l)
 	if slot == noSlot {
 		q.mu.Unlock()

@@ -149,7 +149,7 @@ func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling, p Pr
 		delay = q.debounce
 	}
 	due := q.after(delay)
-	q.mu.Lock()
+	q.lock()
 	if q.stage != queueOpen {
 		q.mu.Unlock()
 		return false
@@ -431,6 +431,24 @@ func (q *WorkQueue[K]) promoteLocked() bool {
 		q.moveLocked(slot, q.nowLocked(q.keys.at(slot)), 0)
 	}
 	return true
+}
+
+// lockPause is how many steps a call that finds mu taken stays away from it:
+// a microsecond or so, in which some calls come and go.
+const lockPause = 4000
+
+// lock locks mu, for the calls that each key needs. Between processors mu, and
+// all that it guards, moves from cache to cache, which takes longer than the
+// work that is done under it. So who finds it taken neither waits in line at
+// once, as each unlock then has someone to wake, nor keeps looking, but lets
+// the other processor go on for a moment with what it has at hand.
+func (q *WorkQueue[K]) lock() {
+	if q.mu.TryLock() {
+		return
+	}
+	for range lockPause { // in which nothing is called: other work would delay us
+	}
+	q.mu.Lock()
 }
 
 // unlockAndWake unlocks mu, which the caller holds, and wakes a call that waits
