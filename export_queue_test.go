@@ -1,6 +1,9 @@
 package informer
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // QueueWaiting tells how many calls wait in Get.
 func QueueWaiting[K comparable](q *WorkQueue[K]) int {
@@ -9,12 +12,8 @@ func QueueWaiting[K comparable](q *WorkQueue[K]) int {
 	return q.waiting
 }
 
-// QueueAges tells whether keys age.
-func QueueAges[K comparable](q *WorkQueue[K]) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.lines.runs
-}
+// QueueClockRuns tells whether the clock of the queue has a timer.
+func QueueClockRuns[K comparable](q *WorkQueue[K]) bool { return q.clock.fresh.Load() }
 
 // LimiterEntries tells how many keys an exponential or fast-slow limiter
 // remembers, and how many it has room for.
@@ -109,8 +108,11 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 	if err := q.keys.validate(); err != nil {
 		return err
 	}
-	if q.keys.sparse() && !q.shrinking {
-		return fmt.Errorf("%d keys in room for %d, for ever", q.keys.used, cap(q.keys.slots))
+	if q.sparseLocked() && !q.shrinking {
+		return fmt.Errorf("%d keys in room for %d, or failures or groups, for ever", q.keys.used, cap(q.keys.slots))
+	}
+	if err := errors.Join(q.failures.validate(), q.turns.groups.validate()); err != nil {
+		return err
 	}
 	if err := q.validateLinesLocked(); err != nil {
 		return err
@@ -118,7 +120,7 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 	if err := q.validateDelaysLocked(); err != nil {
 		return err
 	}
-	counts, leased := map[workState]int{}, 0
+	counts, leased, failures := map[workState]int{}, 0, 0
 	numbers := map[leaseNumber]bool{}
 	for _, c := range q.keys.cells {
 		if c.slot == 0 {
@@ -130,8 +132,8 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 			leased++
 		}
 		switch {
-		case w.leased() && (numbers[w.lease] || later(w.lease, q.leases)):
-			return fmt.Errorf("lease %d is not the only one of its number", w.lease)
+		case w.leased() && (numbers[w.lease()] || w.lease() > q.leases):
+			return fmt.Errorf("lease %d is not the only one of its number", w.lease())
 		case w.at == workIdle && !w.leased():
 			return fmt.Errorf("slot %d is neither pending nor leased", c.slot-1)
 		case w.leased() && (w.at == workReady || w.at == workKept):
@@ -142,45 +144,95 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 			return fmt.Errorf("slot %d: limited, but %+v", c.slot-1, *w)
 		case w.at == workKept && q.stage == queueOpen:
 			return fmt.Errorf("slot %d is kept in an open queue", c.slot-1)
+		case w.at == workParked && (w.leased() || q.stage == queueEnded):
+			return fmt.Errorf("slot %d is parked, but %+v in stage %d", c.slot-1, *w, q.stage)
 		}
-		numbers[w.lease] = true
+		if w.attempts > 0 {
+			failures++
+			if slot := c.slot - 1; q.failures.find(c.hash, q.keys.key(slot)) == noSlot {
+				return fmt.Errorf("slot %d has failed, and nobody knows why", slot)
+			}
+		}
+		numbers[w.lease()] = true
 	}
 	for key, n := range q.drainers {
 		if slot := q.keys.find(q.hash(key), key); n < 1 || slot == noSlot || !q.keys.at(slot).leased() {
 			return fmt.Errorf("%v is not leased, but its holder drains", key)
 		}
 	}
-	pending := q.keys.len() - counts[workIdle]
+	pending := q.keys.len() - counts[workIdle] - counts[workParked]
 	switch {
-	case counts[workReady] != q.lines.len, counts[workDelayed] != q.delays.len():
-		return fmt.Errorf("states %v, but line %d and delays %d", counts, q.lines.len, q.delays.len())
+	case counts[workReady] != q.turns.len, counts[workDelayed] != q.delays.len():
+		return fmt.Errorf("states %v, but line %d and delays %d", counts, q.turns.len, q.delays.len())
+	case failures != q.failures.len() || counts[workParked] != q.parked:
+		return fmt.Errorf("%d keys failed, %d are parked, want %d, %d", q.failures.len(), q.parked, failures, counts[workParked])
 	case pending != q.pending, leased != q.leased:
 		return fmt.Errorf("pending, leased = %d, %d, want %d, %d", q.pending, q.leased, pending, leased)
 	case q.stage == queueEnded && pending > 0:
 		return fmt.Errorf("ended with %d pending", pending)
-	case q.stage != queueOpen && q.lines.len == 0 && leased <= len(q.drainers) && !q.hasSettled():
+	case q.stage != queueOpen && q.turns.len == 0 && leased <= len(q.drainers) && !q.hasSettled():
 		return fmt.Errorf("worked off, but not settled")
-	case q.waiting > 0 && !q.waking && (q.lines.len > 0 || q.stage != queueOpen):
+	case q.waiting > 0 && !q.waking && (q.turns.len > 0 || q.stage != queueOpen):
 		return fmt.Errorf("%d calls wait in Get, and none is woken", q.waiting)
 	}
 	return nil
 }
 
-func later(a, b leaseNumber) bool { return a.high > b.high || a.high == b.high && a.low > b.low }
-
+// validateLinesLocked checks the lines of each group, and the ring of groups.
 func (q *WorkQueue[K]) validateLinesLocked() error {
+	if !q.turns.grouped {
+		return q.validateGroupLocked(&q.turns.one, q.turns.len)
+	}
+	keys, ready, inRing := make(map[uint32]int), 0, 0
+	for _, c := range q.keys.cells {
+		if c.slot != 0 {
+			keys[q.turns.of[c.slot-1]]++
+		}
+	}
+	for _, c := range q.turns.groups.cells {
+		if c.slot == 0 {
+			continue
+		}
+		group := q.turns.groups.at(c.slot - 1)
+		if group.keys != keys[c.slot-1] || group.keys == 0 {
+			return fmt.Errorf("group %d has %d keys, want %d", c.slot-1, group.keys, keys[c.slot-1])
+		}
+		if err := q.validateGroupLocked(&group.workLines, group.len); err != nil {
+			return err
+		}
+		ready += group.len
+		if group.len > 0 {
+			inRing++
+		}
+	}
+	for number, prev := q.turns.first, noSlot; number != noSlot; inRing-- {
+		group := q.turns.groups.at(number)
+		if group.len == 0 || inRing == 0 || prev != noSlot && group.prev != prev {
+			return fmt.Errorf("the ring is broken at %d: %+v", number, *group)
+		}
+		if prev, number = number, group.next; number == q.turns.first {
+			number = noSlot
+		}
+	}
+	if ready != q.turns.len || inRing > 0 {
+		return fmt.Errorf("%d keys are ready, want %d; %d groups are not in the ring", q.turns.len, ready, inRing)
+	}
+	return nil
+}
+
+func (q *WorkQueue[K]) validateGroupLocked(lines *workLines, want int) error {
 	n := 0
-	for i, line := range q.lines.ends {
-		prev, rank := noSlot, q.lines.rank(PriorityLow+Priority(i))
+	for i, line := range lines.ends {
+		prev, rank := noSlot, q.rankLocked(PriorityLow+Priority(i))
 		for at := line.first; at != noSlot; n++ {
 			w := q.keys.at(at)
 			switch {
-			case n == q.lines.len:
+			case n == lines.len:
 				return fmt.Errorf("more than %d keys in line", n)
-			case w.at != workReady || w.prev != prev:
+			case w.at != workReady || w.prev != prev || q.turns.lines(at) != lines:
 				return fmt.Errorf("line %d: %+v after %d", i, *w, prev)
-			case prev != noSlot && before(w.rank, q.keys.at(prev).rank), before(rank, w.rank):
-				return fmt.Errorf("line %d: a rank falls, or is of the future: %+v, clock %d", i, *w, q.lines.clock)
+			case prev != noSlot && w.stamp.before(q.keys.at(prev).stamp), rank.before(w.stamp):
+				return fmt.Errorf("line %d: a rank falls, or is of the future: %+v", i, *w)
 			case w.priority < PriorityLow+Priority(i) || w.priority > PriorityHigh:
 				return fmt.Errorf("line %d: priority %d", i, w.priority)
 			}
@@ -190,11 +242,8 @@ func (q *WorkQueue[K]) validateLinesLocked() error {
 			return fmt.Errorf("line %d ends at %d, want %d", i, line.last, prev)
 		}
 	}
-	switch {
-	case n != q.lines.len:
-		return fmt.Errorf("%d keys are in line, want %d", n, q.lines.len)
-	case !q.lines.runs && !q.lines.aged():
-		return fmt.Errorf("keys do not age: %+v", q.lines)
+	if n != lines.len || n != want {
+		return fmt.Errorf("%d keys are in line, want %d", n, lines.len)
 	}
 	return nil
 }

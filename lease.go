@@ -1,29 +1,45 @@
 package informer
 
-import (
-	"errors"
-	"fmt"
-	"time"
-)
+import "time"
 
 // A Lease is the right to work on a key, and no one else has it meanwhile. It
-// comes from [WorkQueue.Get], and ends with the first call of Done or Retry; all
-// later ones, also those on copies, do nothing and return false, even if the
-// key has been leased again. Its methods may be called from any goroutine. The
-// zero Lease counts as ended.
+// comes from [WorkQueue.Get], and ends with the first call of Done, Retry,
+// RetryAfter or Park; all later ones, also those on copies, do nothing and return
+// false, even if the key has been leased again. Its methods may be called from
+// any goroutine. The zero Lease counts as ended.
+//
+// A lease that is not ended keeps its key from everybody else, for ever:
+// [WorkQueue.Items] shows for how long that has been so.
 type Lease[K comparable] struct {
 	// Key is the key that is leased.
 	Key K
-	// Attempt counts the leases of the key since one ended in Done: it is 1,
-	// and one more after each Retry.
+	// Attempt counts the leases of the key since one succeeded, or the key was
+	// parked: it is 1, and one more after each failure.
 	Attempt int
 	// Priority is the highest one that the key was added with. Retry keeps it.
 	Priority Priority
 
-	slot   uint32      // where the key was when it was leased: a good guess
-	number leaseNumber // never used twice in a queue
-	queue  *WorkQueue[K]
+	slot    uint32      // where the key was when it was leased: a good guess
+	number  leaseNumber // never used twice in a queue
+	added   moment
+	waited  moment // how many it was in line
+	started moment
+	queue   *WorkQueue[K]
 }
+
+// Age returns how long ago the key was added that is leased: its first add since
+// it was leased before, or, if it failed then and was not added since, the first
+// before that. It counts to 52 days, in steps of about a millisecond.
+func (l Lease[K]) Age() time.Duration {
+	if l.queue == nil {
+		return 0
+	}
+	return l.added.until(momentsOf(time.Since(l.queue.clock.start)))
+}
+
+// Waited returns how long the key was ready before it was leased, in steps of
+// about a millisecond.
+func (l Lease[K]) Waited() time.Duration { return moment(0).until(l.waited) }
 
 // Done finishes the lease: what there was to do has been done. If the key was
 // added meanwhile, it becomes ready, otherwise the queue, limiter included,
@@ -34,105 +50,149 @@ func (l Lease[K]) Done() bool {
 	if l.queue == nil {
 		return false
 	}
-	return l.queue.finish(l, outcome{})
+	return l.queue.finish(&l, &ending{how: EndedDone})
 }
 
 // Retry finishes the lease: what there was to do has not been done, because of
 // err. The key becomes ready again after the delay that the limiter gives, or
-// the one that err asks for by way of [RetryAfter]; earlier if it is pending
-// already. It is not retried if err is [Terminal]: then Retry is Done. In each
-// case err is reported to OnError first, unless it is nil or does not say what
-// went wrong.
+// the one that err asks for, be it of [RetryAfter] or an answer of an API server
+// with a Retry-After; earlier if it is pending already. err is reported to
+// OnError first, unless it is nil or does not say what went wrong.
+//
+// If err is [Terminal], or this was the last attempt that MaxAttempts or MaxAge
+// allow, the key is parked instead, as by Park.
 //
 // While the queue drains, the key is not retried but kept for [WorkQueue.Drain]
 // to return. Retry returns false if the lease was finished before, or if Drain
 // has returned, so that no one is left who would get the key.
-func (l Lease[K]) Retry(err error) (taken bool) {
+func (l Lease[K]) Retry(err error) bool { return l.fail(err, EndedRetry) }
+
+// RetryAfter finishes the lease: the key is to be looked at again after delay,
+// though nothing went wrong. It is Retry with [RetryAfter] of no error.
+func (l Lease[K]) RetryAfter(delay time.Duration) bool { return l.Retry(RetryAfter(delay, nil)) }
+
+// Park finishes the lease: what there was to do has not been done, because of
+// err, and trying again would not help. The key is not pending any more; it
+// stays in the queue, for [WorkQueue.Items] to show, until it is added again in
+// whatever way, or [WorkQueue.Unpark] is called; then its next attempt is the
+// first. If it has been added during the lease, that is at once. err is reported
+// to OnError, as by Retry.
+//
+// While the queue drains, the key is kept for [WorkQueue.Drain] to return, as
+// are those that have been parked before. Park returns false when Retry does.
+func (l Lease[K]) Park(err error) bool { return l.fail(err, EndedPark) }
+
+// fail finishes the lease because of err.
+func (l Lease[K]) fail(err error, how End) (taken bool) {
 	q := l.queue
 	if q == nil {
 		return false
 	}
 	// From here on the lease is ours: a second call fails, and the code of the
 	// user can run without the lock. If it panics, the key is not lost.
-	l, ok := q.takeOver(l)
-	if !ok {
+	if !q.takeOver(&l) {
 		return false
 	}
-	out := l.again()
-	out.failed = true
-	defer func() { taken = q.finish(l, out) }()
+	end := ending{how: EndedRetry, failed: true, due: noDelay, priority: l.Priority.known(), err: err}
+	defer func() { taken = q.finish(&l, &end) }()
 
 	if q.onError != nil && isFailure(err) {
 		q.onError(l.Key, err)
 	}
-	if _, terminal := errors.AsType[*terminalError](err); terminal {
-		out = outcome{}
-		return
-	}
-	if after, ok := errors.AsType[*retryAfterError](err); ok {
-		out.due = q.after(after.delay)
-		return
-	}
-	ask := false
-	if ask, out.stays = q.mustAsk(l); ask {
-		out.due, out.limited = q.after(q.limiter.When(l.Key)), true
+	switch delay, asked := delayOf(err); {
+	case how == EndedPark || isTerminal(err):
+		end.how = EndedPark
+	case err != nil && !isFailure(err):
+		end.failed, end.due = false, q.after(delay)
+	case q.exhausted(&l):
+		end.how = EndedPark
+	case asked:
+		end.due = q.after(delay)
+	default:
+		q.askAgain(&l, &end)
 	}
 	return
 }
 
-// An outcome says how a lease ends. The zero value means that all is done.
-type outcome struct {
-	again   bool  // the key is to be leased again
-	failed  bool  // and that counts as an attempt
+// An End says how a lease ended.
+type End uint8
+
+const (
+	// EndedDone means that there is no more to do.
+	EndedDone End = iota + 1
+	// EndedRetry means that there will be another attempt.
+	EndedRetry
+	// EndedPark means that there will be none, until the key is added again.
+	EndedPark
+	// EndedEarly means that the attempt was given up, as the context of
+	// [WorkQueue.Run] has ended: it does not count.
+	EndedEarly
+)
+
+// String returns the name of e, such as "Done".
+func (e End) String() string {
+	names := [...]string{"None", "Done", "Retry", "Park", "Early"}
+	if int(e) < len(names) {
+		return names[e]
+	}
+	return "Unknown"
+}
+
+// An ending is what is to become of the key of a lease.
+type ending struct {
+	how     End
+	failed  bool  // it counts as an attempt
 	limited bool  // due came from the limiter
 	stays   bool  // if it is delayed, then because the limiter said so before
-	due     int64 // when
+	due     int64 // when it is to be ready again
+	err     error // why it failed
 	// The priority with which it is pending at least.
 	priority Priority
 }
 
-// again returns the outcome that the key is ready again.
-func (l Lease[K]) again() outcome {
-	return outcome{again: true, due: noDelay, priority: l.Priority.known()}
-}
+// again reports that the key is to be ready again.
+func (e *ending) again() bool { return e.how == EndedRetry || e.how == EndedEarly }
+
+// forgets reports that the limiter is to begin anew with the key.
+func (e *ending) forgets() bool { return e.how != EndedEarly && (!e.failed || e.how == EndedPark) }
 
 // release finishes the lease as if it had not been: the key is ready again.
 func (l Lease[K]) release() bool {
-	return l.queue.finish(l, l.again())
+	return l.queue.finish(&l, &ending{how: EndedEarly, due: noDelay, priority: l.Priority.known()})
 }
 
-// leaseLocked leases the next key in line. There is one. The caller holds mu.
-func (q *WorkQueue[K]) leaseLocked() Lease[K] {
-	slot := q.nextLocked()
+// leaseLocked leases the next key in line to l, which is zero. There is one. The
+// caller holds mu.
+func (q *WorkQueue[K]) leaseLocked(l *Lease[K]) {
+	slot, since := q.nextLocked()
+	q.noteLocked(slot)
+	q.turns.advance()
 	q.moveLocked(slot, workIdle, 0)
 	q.leases = q.leases.next()
 	q.leased++
-	w := q.keys.at(slot)
-	w.lease = q.leases
-	return Lease[K]{
-		Key:      q.keys.key(slot),
-		Attempt:  int(w.attempts) + 1,
-		Priority: w.priority,
-		queue:    q,
-		number:   q.leases,
-		slot:     slot,
-	}
+	now, w := q.clock.now(), q.keys.at(slot)
+	w.setLease(q.leases)
+	w.stamp = now
+	q.stats.Waited.count(since.until(now))
+	l.Key, l.Attempt, l.Priority = q.keys.key(slot), int(w.attempts)+1, w.priority
+	l.queue, l.number, l.slot = q, q.leases, slot
+	l.added, l.waited, l.started = w.added, now-since, now
 }
 
 // heldLocked returns the slot of the key that l leases, noSlot if l has been
 // finished. The caller holds mu.
-func (q *WorkQueue[K]) heldLocked(l Lease[K]) uint32 {
-	if l.number == (leaseNumber{}) {
+func (q *WorkQueue[K]) heldLocked(l *Lease[K]) uint32 {
+	if l.number == 0 {
 		return noSlot // the zero Lease
 	}
-	if int(l.slot) < len(q.keys.slots) && q.keys.at(l.slot).lease == l.number {
+	if int(l.slot) < len(q.keys.slots) && q.keys.at(l.slot).lease() == l.number {
 		return l.slot
 	}
 	if !usable(l.Key) {
 		return noSlot
 	}
 	slot := q.keys.find(q.hash(l.Key), l.Key)
-	if slot == noSlot || q.keys.at(slot).lease != l.number {
+	if slot == noSlot || q.keys.at(slot).lease() != l.number {
 		return noSlot
 	}
 	return slot
@@ -140,162 +200,142 @@ func (q *WorkQueue[K]) heldLocked(l Lease[K]) uint32 {
 
 // takeOver gives l a new number, so that only the caller can finish it. It
 // reports false if l has been finished.
-func (q *WorkQueue[K]) takeOver(l Lease[K]) (Lease[K], bool) {
+func (q *WorkQueue[K]) takeOver(l *Lease[K]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	slot := q.heldLocked(l)
 	if slot == noSlot {
-		return l, false
+		return false
 	}
 	q.leases = q.leases.next()
-	q.keys.at(slot).lease = q.leases
+	q.keys.at(slot).setLease(q.leases)
 	l.slot, l.number = slot, q.leases
-	return l, true
-}
-
-// mustAsk reports whether the limiter decides when the key of l is retried, and
-// notes that it is asked; or whether it has done so before.
-func (q *WorkQueue[K]) mustAsk(l Lease[K]) (ask, has bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	w := q.keys.at(q.heldLocked(l))
-	if q.stage != queueOpen || w.limitless() {
-		return false, w.limited
-	}
-	w.asked, w.limited = true, true
-	return true, false
+	return true
 }
 
 // finish ends l. It returns false if l has been ended before, or if the key was
 // to be leased again and the queue has ended.
-func (q *WorkQueue[K]) finish(l Lease[K], out outcome) bool {
-	q.mu.Lock()
+func (q *WorkQueue[K]) finish(l *Lease[K], end *ending) bool {
+	q.lock()
 	slot := q.heldLocked(l)
 	if slot == noSlot {
 		q.mu.Unlock()
 		return false
 	}
-	if q.keys.at(slot).asked && !out.again {
+	if q.keys.at(slot).asked && end.forgets() {
 		q.mu.Unlock()
-		return q.forget(l)
+		return q.forget(l, end)
 	}
-	taken := q.finishLocked(slot, out)
-	q.unlockAndWake()
-	return taken
+	return q.finishAndUnlock(l, slot, end)
 }
 
-// forget ends l, whose work is done, and makes the limiter forget the key, while
-// no one else can have it.
-func (q *WorkQueue[K]) forget(l Lease[K]) bool {
-	l, ok := q.takeOver(l)
-	if !ok {
+// forget ends l and makes the limiter forget its key, while no one else can have
+// it.
+func (q *WorkQueue[K]) forget(l *Lease[K], end *ending) (taken bool) {
+	if !q.takeOver(l) {
 		return false
 	}
 	defer func() {
 		q.mu.Lock()
 		slot := q.heldLocked(l)
 		q.keys.at(slot).asked = false
-		q.finishLocked(slot, outcome{})
-		q.unlockAndWake()
+		taken = q.finishAndUnlock(l, slot, end)
 	}()
 	q.limiter.Forget(l.Key)
-	return true
+	return
 }
 
-// finishLocked ends the lease of the key in slot. It reports false if the key
-// was to be leased again and the queue has ended. The caller holds mu.
-func (q *WorkQueue[K]) finishLocked(slot uint32, out outcome) bool {
+// finishAndUnlock ends l, which is that of the key in slot, and tells OnEnd. It
+// reports false if the key was to be leased again and the queue has ended. The
+// caller holds mu.
+func (q *WorkQueue[K]) finishAndUnlock(l *Lease[K], slot uint32, end *ending) bool {
+	took := l.started.until(q.clock.now())
+	taken := q.finishLocked(slot, end, took)
+	q.unlockAndWake()
+	if q.onEnd != nil {
+		q.onEnd(*l, end.how, took)
+	}
+	return taken
+}
+
+// finishLocked ends the lease of the key in slot, which took so long. It reports
+// false if the key was to be leased again and the queue has ended. The caller
+// holds mu.
+func (q *WorkQueue[K]) finishLocked(slot uint32, end *ending, took time.Duration) bool {
+	q.noteLocked(slot)
 	w := q.keys.at(slot)
-	taken := !out.again || q.stage != queueEnded
+	taken := end.how == EndedDone || q.stage != queueEnded
 	if len(q.drainers) > 0 {
 		delete(q.drainers, q.keys.key(slot))
 	}
-	w.lease = leaseNumber{}
+	w.setLease(0)
 	q.leased--
+	q.countLocked(slot, end, took)
 	switch {
-	case !out.again:
-		w.attempts = 0
-	case out.failed:
-		w.attempts++
-	}
-	if out.again && w.at != workIdle {
-		q.raiseLocked(slot, out.priority)
-	}
-	switch {
+	case end.again():
+		q.againLocked(slot, end, taken)
 	case w.at == workAgain:
 		q.moveLocked(slot, q.nowLocked(w), 0)
-	case w.at == workDelayed && out.stays:
-	case out.again && taken:
-		q.scheduleLocked(slot, q.dueLocked(out), keepEarliest, out.priority)
-		w.limited = w.at == workDelayed && (w.limited || out.limited)
+	case end.how == EndedPark && taken && w.at == workIdle:
+		q.moveLocked(slot, q.parkedLocked(), 0)
 	}
 	if w.at == workIdle {
 		q.dropLocked(slot)
+		q.shrinkSoonLocked()
 	}
 	q.settleLocked()
 	return taken
 }
 
+// againLocked makes the key in slot, whose lease has ended, ready again, unless
+// the queue did not take it. The caller holds mu.
+func (q *WorkQueue[K]) againLocked(slot uint32, end *ending, taken bool) {
+	w := q.keys.at(slot)
+	if w.pending() {
+		q.raiseLocked(slot, end.priority)
+	}
+	switch {
+	case w.at == workAgain:
+		q.moveLocked(slot, q.nowLocked(w), 0)
+	case w.at == workDelayed && end.stays:
+	case taken:
+		q.scheduleLocked(slot, q.dueLocked(end), keepEarliest, end.priority)
+		w.limited = w.at == workDelayed && (w.limited || end.limited)
+	}
+}
+
+// countLocked counts how a lease of the key in slot ended. The caller holds mu.
+func (q *WorkQueue[K]) countLocked(slot uint32, end *ending, took time.Duration) {
+	q.stats.Worked.count(took)
+	switch end.how {
+	case EndedEarly:
+		return
+	case EndedRetry:
+		q.stats.Retries++
+	case EndedPark:
+		q.stats.Parks++
+	}
+	added := q.keys.at(slot).pending() // meanwhile
+	if end.failed && !(end.how == EndedPark && added) {
+		q.failedLocked(slot, end.err)
+	} else if q.succeededLocked(slot) {
+		q.shrinkSoonLocked()
+	}
+}
+
+// parkedLocked returns the state of a key that is parked. The caller holds mu.
+func (q *WorkQueue[K]) parkedLocked() workState {
+	if q.stage == queueOpen {
+		return workParked
+	}
+	return workKept
+}
+
 // dueLocked returns when a retried key is due. While the queue drains, that is
 // at once, which means that it is kept. The caller holds mu.
-func (q *WorkQueue[K]) dueLocked(out outcome) int64 {
+func (q *WorkQueue[K]) dueLocked(end *ending) int64 {
 	if q.stage != queueOpen {
 		return noDelay
 	}
-	return out.due
-}
-
-// RetryAfter returns an error that asks for another attempt after delay, instead
-// of the one that the limiter gives. A negative delay counts as none. err is
-// what went wrong, and can be told by [errors.Is] and [errors.As]; it may be
-// nil if nothing did, and then nothing is reported.
-func RetryAfter(delay time.Duration, err error) error {
-	return &retryAfterError{max(delay, 0), err}
-}
-
-// Terminal returns an error that says that no other attempt would help: the key
-// is not retried, until it is added again. It wins over [RetryAfter]. err is
-// what went wrong, and can be told by [errors.Is] and [errors.As]; if it is
-// nil, so is the result.
-func Terminal(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &terminalError{err}
-}
-
-// retryAfterError is what RetryAfter returns.
-type retryAfterError struct {
-	delay time.Duration
-	err   error // may be nil
-}
-
-func (e *retryAfterError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("retry after %v", e.delay)
-	}
-	return fmt.Sprintf("%v (retry after %v)", e.err, e.delay)
-}
-
-func (e *retryAfterError) Unwrap() error { return e.err }
-
-// terminalError is what Terminal returns.
-type terminalError struct{ err error }
-
-func (e *terminalError) Error() string { return fmt.Sprintf("%v (not retried)", e.err) }
-
-func (e *terminalError) Unwrap() error { return e.err }
-
-// isFailure reports that err says what went wrong, and does not merely ask for
-// another attempt.
-func isFailure(err error) bool {
-	after, ok := errors.AsType[*retryAfterError](err)
-	return err != nil && !(ok && after.err == nil)
-}
-
-// isDirective reports that err says what is to be done with the key.
-func isDirective(err error) bool {
-	_, after := errors.AsType[*retryAfterError](err)
-	_, terminal := errors.AsType[*terminalError](err)
-	return after || terminal
+	return end.due
 }

@@ -7,9 +7,9 @@ import (
 
 // Drain shuts the queue for good and waits until it has been worked off: adds
 // are refused, keys that are ready are still leased, to those who call Get or
-// Run, and leases are waited for. What was delayed, or is added again or retried
-// by a lease that was open, is not leased any more. Drain returns these keys:
-// they are the caller's to care for. (What the limiter remembers of them stays
+// Run, and leases are waited for. What was delayed or parked, or is added again,
+// retried or parked by a lease that was open, is not leased any more. Drain
+// returns these keys: they are the caller's to care for. (What the limiter remembers of them stays
 // until it expires.)
 //
 // When ctx ends before, Drain returns the keys that were still ready as well,
@@ -26,8 +26,8 @@ import (
 // it was given: its own lease is not waited for. It still holds up its worker,
 // so if all workers do that, keys that are ready wait for the end of ctx.
 func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
-	own, _ := ctx.Value(leaseContext[K]{q}).(Lease[K])
-	q.enterDrain(own)
+	own, _ := q.LeaseOf(ctx)
+	q.enterDrain(&own)
 	select {
 	case <-q.settled:
 	case <-ctx.Done():
@@ -37,14 +37,14 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.drains--
-	if q.heldLocked(own) != noSlot {
+	if q.heldLocked(&own) != noSlot {
 		if q.drainers[own.Key]--; q.drainers[own.Key] == 0 {
 			delete(q.drainers, own.Key)
 		}
 	}
 	if !q.hasSettled() {
 		err = fmt.Errorf("informer: queue %s: drain: %d keys still leased, %d ready: %w",
-			q.name, q.leased, q.lines.len, cause)
+			q.name, q.leased, q.turns.len, cause)
 		if q.drains > 0 {
 			return nil, err
 		}
@@ -58,7 +58,7 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 
 // enterDrain shuts the queue and counts a call of Drain. The lease of the caller,
 // own, is not waited for until the call ends.
-func (q *WorkQueue[K]) enterDrain(own Lease[K]) {
+func (q *WorkQueue[K]) enterDrain(own *Lease[K]) {
 	q.mu.Lock()
 	if q.stage == queueOpen {
 		q.stage = queueDraining
@@ -80,7 +80,7 @@ func (q *WorkQueue[K]) enterDrain(own Lease[K]) {
 // settleLocked closes settled when the queue has been worked off. The caller
 // holds mu, and has changed something that leads there.
 func (q *WorkQueue[K]) settleLocked() {
-	if q.stage == queueOpen || q.lines.len > 0 || q.leased > len(q.drainers) || q.hasSettled() {
+	if q.stage == queueOpen || q.turns.len > 0 || q.leased > len(q.drainers) || q.hasSettled() {
 		return
 	}
 	close(q.settled)
@@ -96,23 +96,22 @@ func (q *WorkQueue[K]) hasSettled() bool {
 	}
 }
 
-// restLocked takes out every key that is pending, and returns them. The caller
+// restLocked takes out every key that is pending or parked, and returns them. The caller
 // holds mu.
 func (q *WorkQueue[K]) restLocked() []K {
-	rest := make([]K, 0, q.pending)
+	rest := make([]K, 0, q.pending+q.parked)
 	for slot := range uint32(len(q.keys.slots)) {
 		w := q.keys.at(slot)
 		if w.at == workIdle {
 			continue // free, or leased and not pending
 		}
+		q.noteLocked(slot)
 		rest = append(rest, q.keys.key(slot))
-		w.at, w.limited = workIdle, false
+		q.moveLocked(slot, workIdle, 0)
 		if !w.leased() {
-			q.keys.remove(slot)
+			q.dropLocked(slot)
 		}
 	}
-	q.pending, q.delays.elems = 0, nil
-	q.lines.clear()
 	q.shrinkLocked()
 	q.settleLocked() // the line is empty now
 	return rest

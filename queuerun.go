@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 )
@@ -19,9 +20,11 @@ type leaseContext[K comparable] struct{ queue *WorkQueue[K] }
 // queue.
 //
 // If fn returns nil, the lease is [Lease.Done], otherwise it ends in
-// [Lease.Retry] with the error. The context of fn ends with ctx, and an error
-// that only says so puts the key back as it was: nothing is reported, and it
-// does not count as an attempt. Panics of fn are handled as OnPanic says.
+// [Lease.Retry] with the error; unless fn has finished it itself, by way of
+// [WorkQueue.LeaseOf]. The context of fn ends with ctx, or after the option
+// Timeout. An error that only says that ctx has ended puts the
+// key back as it was: nothing is reported, and it does not count as an attempt.
+// Panics of fn are handled as OnPanic says.
 //
 // When ctx ends, Run leases no other key, waits for the calls of fn, and
 // returns nil; the queue stays open, and can be run again. Run returns nil as
@@ -64,6 +67,16 @@ func (q *WorkQueue[K]) Run(ctx context.Context, workers int, fn func(ctx context
 	return nil
 }
 
+// LeaseOf returns the lease of the key that a function is called for by
+// [WorkQueue.Run], from the context that it was given: how many attempts there
+// were, how long ago the key was added. The function may finish the lease itself,
+// by [Lease.Park], say; what it returns then counts no more. LeaseOf returns
+// false if ctx does not come from this queue.
+func (q *WorkQueue[K]) LeaseOf(ctx context.Context) (Lease[K], bool) {
+	lease, ok := ctx.Value(leaseContext[K]{q}).(Lease[K])
+	return lease, ok
+}
+
 // work calls fn for the key of lease, and finishes the lease.
 func (q *WorkQueue[K]) work(
 	ctx context.Context, stop context.CancelCauseFunc, lease Lease[K], fn func(context.Context, K) error,
@@ -76,8 +89,19 @@ func (q *WorkQueue[K]) work(
 		(errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
 		lease.release()
 	default:
+		q.logFailure(ctx, lease, err)
 		lease.Retry(err)
 	}
+}
+
+// logFailure logs that an attempt has failed.
+func (q *WorkQueue[K]) logFailure(ctx context.Context, lease Lease[K], err error) {
+	if q.logger == nil || !isFailure(err) {
+		return
+	}
+	q.logger.LogAttrs(ctx, slog.LevelWarn, "attempt failed", slog.String("queue", q.name),
+		slog.Any("key", lease.Key), slog.Int("attempt", lease.Attempt),
+		slog.Bool("parked", isTerminal(err) || q.exhausted(&lease)), slog.String("err", shortText(err)))
 }
 
 // call calls fn. It makes a panic an error, or a crash that names the key. If fn
@@ -104,7 +128,13 @@ func (q *WorkQueue[K]) call(
 		}
 		err = fmt.Errorf("%s\n\n%s", text, debug.Stack())
 	}()
-	err = fn(context.WithValue(ctx, leaseContext[K]{q}, lease), lease.Key)
+	ctx = context.WithValue(ctx, leaseContext[K]{q}, lease)
+	if q.timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, q.timeout)
+		defer cancel()
+		ctx = limited
+	}
+	err = fn(ctx, lease.Key)
 	returned = true
 	return err
 }

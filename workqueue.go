@@ -2,10 +2,9 @@ package informer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
-	"strings"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -46,12 +45,22 @@ import (
 type WorkQueue[K comparable] struct {
 	name    string
 	limiter RateLimiter[K]
+	group   func(key K) string // nil if there are none
 	onError func(key K, err error)
 	onPanic PanicPolicy
+	onAdd   func(key K)
+	onLease func(Lease[K])
+	onEnd   func(Lease[K], End, time.Duration)
+	logger  *slog.Logger
 
-	seed  maphash.Seed
-	start time.Time     // due times are counted from here
-	tick  time.Duration // of the clock in lines
+	ageing         moment
+	debounce       time.Duration // zero if there is none
+	debounceAtMost time.Duration
+	maxAttempts    int           // zero if there may be any number
+	maxAge         time.Duration // zero if it does not count
+	timeout        time.Duration // zero if there is none
+
+	seed maphash.Seed
 
 	// wake has one slot. See unlockAndWake for why a send never blocks.
 	wake chan struct{}
@@ -62,14 +71,19 @@ type WorkQueue[K comparable] struct {
 
 	mu sync.Mutex // guards the fields below
 
-	stage  queueStage
-	keys   slab[K, work]    // every key that is pending or leased
-	lines  workLines        // those that are ready
-	delays minHeap[dueWork] // those that are delayed
+	stage    queueStage
+	clock    queueClock
+	keys     slab[K, work]    // every key that is pending, leased or parked
+	turns    workTurns        // those that are ready
+	delays   minHeap[dueWork] // those that are delayed
+	failures slab[K, error]   // why the last attempt failed, where there are such
+	views    []*queueView[K]  // of those who go through all keys now
+	stats    QueueStats       // what is counted
 
 	leases   leaseNumber // the last one given
 	leased   int         // keys that are leased now
 	pending  int         // keys that are pending, leased or not
+	parked   int         // keys that are parked
 	drains   int         // calls that wait in Drain
 	drainers map[K]int   // how many of those are by the holder of a key's lease
 
@@ -82,45 +96,10 @@ type WorkQueue[K comparable] struct {
 	timerAt int64       // when it will; noTimer if it will not
 }
 
-// QueueOptions tunes a [WorkQueue]. The zero value is ready to use.
-type QueueOptions[K comparable] struct {
-	// Ageing is how long a key that is ready waits before it rises by one
-	// priority. What is below 8ms counts as that.
-	//
-	// Default: 1 minute.
-	Ageing time.Duration
-
-	// Limiter says how long a key waits that is added by AddLimited, or whose
-	// lease ends in Retry. The queue calls it from several goroutines.
-	//
-	// Default: what DefaultLimiter returns.
-	Limiter RateLimiter[K]
-
-	// Name is used in errors.
-	//
-	// Default: the type of the keys.
-	Name string
-
-	// OnError is told of every error that a lease ends in, once, before the key
-	// is leased again. The function may be called from several goroutines at
-	// once, but not for the same key.
-	//
-	// Default: errors are not reported. The key is retried all the same.
-	OnError func(key K, err error)
-
-	// OnPanic says what happens when the function that Run calls panics: with
-	// PanicReport that is an error like any other, with the stack in its text,
-	// and the key is retried. PanicDetach has no meaning here.
-	//
-	// Default: PanicCrash, with the name of the queue and the key in the
-	// message.
-	OnPanic PanicPolicy
-}
-
 // NewWorkQueue returns an empty queue. It starts no goroutine.
 //
-// It returns an error that names the option if Ageing is negative, or OnPanic not
-// one of the policies that a queue has.
+// It returns an error that names each option that is out of range, or contradicts
+// another one.
 func NewWorkQueue[K comparable](options QueueOptions[K]) (*WorkQueue[K], error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -129,39 +108,32 @@ func NewWorkQueue[K comparable](options QueueOptions[K]) (*WorkQueue[K], error) 
 	q := &WorkQueue[K]{
 		name:    options.Name,
 		limiter: options.Limiter,
+		group:   options.Group,
 		onError: options.OnError,
 		onPanic: options.OnPanic,
+		onAdd:   options.OnAdd,
+		onLease: options.OnLease,
+		onEnd:   options.OnEnd,
+		logger:  options.Logger,
+
+		ageing:         momentsOf(min(options.Ageing, mostAgeing)-1) + 1, // rounded up
+		debounce:       options.Debounce,
+		debounceAtMost: options.DebounceAtMost,
+		maxAttempts:    options.MaxAttempts,
+		maxAge:         options.MaxAge,
+		timeout:        options.Timeout,
+
 		seed:    maphash.MakeSeed(),
-		start:   time.Now(),
-		tick:    max(options.Ageing/ticksPerAgeing, minTick),
+		clock:   queueClock{start: time.Now()},
 		wake:    make(chan struct{}, 1),
 		settled: make(chan struct{}),
 		timerAt: noTimer,
 	}
-	q.lines.clear()
+	q.turns = workTurns{grouped: q.group != nil, seed: q.seed, first: noSlot}
+	q.turns.one.clear()
 	q.delays.less = func(a, b dueWork) bool { return a.at < b.at }
 	q.delays.moved = func(d dueWork, i int) { q.keys.at(d.slot).prev = uint32(i) }
 	return q, nil
-}
-
-// withDefaults returns a copy of o without zero values, or every mistake in o.
-func (o QueueOptions[K]) withDefaults() (QueueOptions[K], error) {
-	if o.Limiter == nil {
-		o.Limiter = DefaultLimiter[K]()
-	}
-	o.Name = orElse(o.Name, strings.TrimPrefix(fmt.Sprintf("%T", new(K)), "*"))
-	o.Ageing = orElse(o.Ageing, time.Minute)
-	var errs []error
-	if o.Ageing < 0 {
-		errs = append(errs, fmt.Errorf("%s is %v: must not be negative", "Ageing", o.Ageing))
-	}
-	if o.OnPanic != PanicCrash && o.OnPanic != PanicReport {
-		errs = append(errs, fmt.Errorf("OnPanic is %d: must be PanicCrash or PanicReport", o.OnPanic))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return o, fmt.Errorf("informer: queue %s: %w", o.Name, err)
-	}
-	return o, nil
 }
 
 // Add makes key ready. If key is delayed, the delay ends; if it is leased, it
@@ -212,19 +184,23 @@ func (q *WorkQueue[K]) AddWith(key K, options AddOptions) bool {
 	if !options.Limited {
 		return q.schedule(key, options.After, keepEarliest, p)
 	}
-	if !usable(key) {
+	hash, group, ok := q.file(key)
+	if !ok {
 		return false
 	}
-	hash := q.hash(key)
-	ask, added := q.expect(hash, key, p)
+	ask, began, added := q.expect(hash, key, group, p)
 	if ask {
 		q.ask(hash, key, options.After)
+	}
+	if began && q.onAdd != nil {
+		q.onAdd(key)
 	}
 	return added
 }
 
 // Cancel takes key out if it is pending: ready, delayed, or added again while it
-// is leased. It reports whether it was. A lease of the key is not affected.
+// is leased; or if it is parked. It reports whether it was. A lease of the key
+// is not affected.
 func (q *WorkQueue[K]) Cancel(key K) bool {
 	if !usable(key) {
 		return false
@@ -236,16 +212,42 @@ func (q *WorkQueue[K]) Cancel(key K) bool {
 		q.mu.Unlock()
 		return false
 	}
+	q.noteLocked(slot)
 	q.moveLocked(slot, workIdle, 0)
 	forget := false
 	if w := q.keys.at(slot); !w.leased() {
 		forget = w.asked
 		q.dropLocked(slot)
+		q.shrinkSoonLocked()
 	}
 	q.settleLocked()
 	q.mu.Unlock()
 	if forget {
 		q.limiter.Forget(key)
+	}
+	return true
+}
+
+// Unpark makes key ready if it is parked, as an add would: its next attempt is
+// the first. It reports whether it was parked. [WorkQueue.Items] lists the keys
+// that are. Once Drain has been called, Unpark returns false.
+func (q *WorkQueue[K]) Unpark(key K) bool {
+	if !usable(key) {
+		return false
+	}
+	hash := q.hash(key)
+	q.mu.Lock()
+	slot := q.keys.find(hash, key)
+	if slot == noSlot || q.keys.at(slot).at != workParked || q.stage != queueOpen {
+		q.mu.Unlock()
+		return false
+	}
+	q.noteLocked(slot)
+	q.resumeLocked(slot, q.keys.at(slot).priority)
+	q.moveLocked(slot, workReady, 0)
+	q.unlockAndWake()
+	if q.onAdd != nil {
+		q.onAdd(key)
 	}
 	return true
 }
@@ -265,11 +267,11 @@ func (q *WorkQueue[K]) Len() int {
 // It returns [ErrStopped] when the queue drains, or has been drained, and no
 // key is left to be worked off. When ctx ends, it returns the cause of that,
 // wrapped, and leases nothing.
-func (q *WorkQueue[K]) Get(ctx context.Context) (Lease[K], error) {
+func (q *WorkQueue[K]) Get(ctx context.Context) (lease Lease[K], err error) {
 	waited, woken := false, false
 	for {
 		ended := ctx.Err() != nil
-		q.mu.Lock()
+		q.lock()
 		if waited {
 			q.waiting--
 		}
@@ -279,14 +281,17 @@ func (q *WorkQueue[K]) Get(ctx context.Context) (Lease[K], error) {
 		switch {
 		case ended:
 			q.unlockAndWake() // another one, if this one was woken
-			return Lease[K]{}, fmt.Errorf("informer: queue %s: %w", q.name, context.Cause(ctx))
-		case q.lines.len > 0:
-			lease := q.leaseLocked()
+			return lease, fmt.Errorf("informer: queue %s: %w", q.name, context.Cause(ctx))
+		case q.turns.len > 0:
+			q.leaseLocked(&lease)
 			q.unlockAndWake()
+			if q.onLease != nil {
+				q.tellLease(lease)
+			}
 			return lease, nil
 		case q.overLocked():
 			q.unlockAndWake()
-			return Lease[K]{}, q.stoppedError()
+			return lease, q.stoppedError()
 		}
 		q.waiting++
 		q.mu.Unlock()
@@ -300,8 +305,20 @@ func (q *WorkQueue[K]) Get(ctx context.Context) (Lease[K], error) {
 	}
 }
 
+// tellLease tells OnLease. If that panics, the key is not lost.
+func (q *WorkQueue[K]) tellLease(lease Lease[K]) {
+	told := false
+	defer func() {
+		if !told {
+			lease.release()
+		}
+	}()
+	q.onLease(lease)
+	told = true
+}
+
 // overLocked reports that no key will be leased any more. The caller holds mu.
-func (q *WorkQueue[K]) overLocked() bool { return q.stage != queueOpen && q.lines.len == 0 }
+func (q *WorkQueue[K]) overLocked() bool { return q.stage != queueOpen && q.turns.len == 0 }
 
 // stoppedError returns ErrStopped with the name of the queue.
 func (q *WorkQueue[K]) stoppedError() error {

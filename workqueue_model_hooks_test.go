@@ -320,10 +320,26 @@ func (m *queueModel) retryAfter(*rapid.T) {
 
 func (m *queueModel) retryTerminal(*rapid.T) {
 	l, err := m.drawLease(), informer.Terminal(m.nextError())
-	m.want("Retry", l.Retry(err), l.open)
+	m.want("Retry", l.Retry(err), l.open && !m.ended)
 	if m.failed(l, err) {
-		m.finished(l.Key)
+		m.parked(l.Key)
 	}
+}
+
+// parked notes that the lease of k ended, and that it is not to be tried again.
+func (m *queueModel) parked(k int) {
+	s := m.keys[k]
+	s.asked = false
+	switch {
+	case s.pending: // added meanwhile
+		s.attempts = 0
+	case m.closed && !m.ended:
+		s.pending = true
+	case !m.ended:
+		s.attempts++
+		s.parked = true
+	}
+	m.end(k)
 }
 
 // finished notes that the lease of k ended, and all is done.
@@ -415,7 +431,7 @@ func (m *queueModel) work(ctx context.Context, k int, call queueCall) (settle fu
 	case "terminal":
 		err = informer.Terminal(err)
 		m.failed(l, err)
-		return func() { m.finished(k) }, err
+		return func() { m.parked(k) }, err
 	case "after":
 		d, due := m.delay(call.ms)
 		err = informer.RetryAfter(d, err)

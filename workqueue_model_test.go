@@ -19,7 +19,7 @@ import (
 // queueKey is what the model knows of a key. A key that is not due is ready, or
 // will be when its lease is finished.
 type queueKey struct {
-	pending, asked, leased bool
+	pending, asked, leased, parked bool
 
 	limited  bool      // the limiter said when, or is being asked
 	due      time.Time // zero: now
@@ -100,6 +100,9 @@ func (m *queueModel) raise(k int, p informer.Priority) {
 	s := m.key(k)
 	if !s.pending {
 		s.priority = p
+		if s.parked { // and it begins anew
+			s.parked, s.attempts = false, 0
+		}
 		return
 	}
 	if p <= s.priority {
@@ -178,7 +181,7 @@ func (m *queueModel) setEarliest(k int, due time.Time) {
 
 func (m *queueModel) drop(k int) {
 	s := m.keys[k]
-	if s != nil && !s.pending && !s.leased {
+	if s != nil && !s.pending && !s.leased && !s.parked {
 		delete(m.keys, k)
 	}
 }
@@ -257,8 +260,9 @@ func (m *queueModel) reschedule(*rapid.T) {
 func (m *queueModel) cancel(*rapid.T) {
 	k := m.drawKey()
 	s := m.keys[k]
-	m.want("Cancel", m.queue.Cancel(k), s != nil && s.pending)
-	if s != nil && s.pending {
+	in := s != nil && (s.pending || s.parked)
+	m.want("Cancel", m.queue.Cancel(k), in)
+	if in {
 		m.cancelled(k)
 	}
 }
@@ -266,7 +270,7 @@ func (m *queueModel) cancel(*rapid.T) {
 // cancelled notes that k is not pending any more.
 func (m *queueModel) cancelled(k int) {
 	s := m.keys[k]
-	s.pending, s.limited = false, false
+	s.pending, s.limited, s.parked = false, false, false
 	m.line = slices.DeleteFunc(m.line, func(other int) bool { return other == k })
 	m.drop(k)
 }
@@ -381,9 +385,9 @@ func (m *queueModel) leased() (n int) {
 func (m *queueModel) rest() []int {
 	var rest []int
 	for k, s := range m.keys {
-		if s.pending {
+		if s.pending || s.parked {
 			rest = append(rest, k)
-			s.pending, s.limited = false, false
+			s.pending, s.limited, s.parked = false, false, false
 		}
 	}
 	for _, k := range rest {

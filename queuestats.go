@@ -1,0 +1,76 @@
+package informer
+
+import "time"
+
+// QueueStats are numbers of a [WorkQueue]. Times are to about a millisecond.
+type QueueStats struct {
+	// Ready is how many keys wait for someone to lease them, by priority; those
+	// that have aged count with the one that they were added with.
+	Ready map[Priority]int
+	// Delayed is how many will be ready later, leased or not.
+	Delayed int
+	// Leased is how many are being worked on.
+	Leased int
+	// Parked is how many wait to be added again, or for Unpark.
+	Parked int
+	// Oldest is the greatest age of a key that is ready.
+	Oldest time.Duration
+	// LongestLease is how long the oldest lease has been held, and Unfinished
+	// how long all of them together.
+	LongestLease, Unfinished time.Duration
+
+	// Adds is how many keys have become pending by an add since the queue was
+	// made. A key that was pending already does not count.
+	Adds uint64
+	// Retries is how many leases ended in another attempt.
+	Retries uint64
+	// Parks is how many leases ended with the key parked.
+	Parks uint64
+	// Waited is how long keys were ready before they were leased.
+	Waited Latency
+	// Worked is how long leases were held.
+	Worked Latency
+}
+
+// A Latency sums up durations.
+type Latency struct {
+	// Count is how many there were.
+	Count uint64
+	// Total is their sum.
+	Total time.Duration
+	// Longest is the longest of them.
+	Longest time.Duration
+}
+
+// count adds d.
+func (l *Latency) count(d time.Duration) {
+	l.Count++
+	l.Total += d
+	l.Longest = max(l.Longest, d)
+}
+
+// Stats returns the numbers of the queue at this instant. It goes through all
+// keys, as [WorkQueue.Items] does.
+func (q *WorkQueue[K]) Stats() QueueStats {
+	q.mu.Lock()
+	s := q.stats
+	q.mu.Unlock()
+	s.Ready = make(map[Priority]int)
+	q.view(func(item Item[K]) {
+		switch item.State {
+		case ItemReady:
+			s.Ready[item.Priority]++
+			s.Oldest = max(s.Oldest, item.Age)
+		case ItemLeased:
+			s.Leased++
+			s.Unfinished += item.Held
+			s.LongestLease = max(s.LongestLease, item.Held)
+		case ItemParked:
+			s.Parked++
+		}
+		if item.State == ItemDelayed || !item.Due.IsZero() {
+			s.Delayed++
+		}
+	})
+	return s
+}
