@@ -88,13 +88,13 @@ func validateState[T Object](s *state[T]) error {
 	if err := validateKeys(s); err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
-	if err := validateVec(&s.slots, s.epoch); err != nil {
+	if err := validateVec(&s.slots, s.epoch, func(c **chunk[T]) bool { return *c != nil }); err != nil {
 		return fmt.Errorf("slots: %w", err)
 	}
 	live := 0
 	var zero T
 	for i := range s.slots.n {
-		c := s.slots.at(i)
+		c := s.chunk(i)
 		live += bits.OnesCount32(c.live)
 		if c.owner > s.epoch {
 			return fmt.Errorf("chunk %d is of epoch %d, the state of %d", i, c.owner, s.epoch)
@@ -176,7 +176,7 @@ func (r *root[K, T]) wanted(s *state[T]) map[uint32]map[K]bool {
 	return want
 }
 
-func validateVec[B any](v *vec[B], e epoch) error {
+func validateVec[B any](v *vec[B], e epoch, there func(*B) bool) error {
 	if want := (v.n + fanout - 1) / fanout; len(v.root) != want {
 		return fmt.Errorf("%d branches for %d blocks", len(v.root), v.n)
 	}
@@ -185,8 +185,8 @@ func validateVec[B any](v *vec[B], e epoch) error {
 			return fmt.Errorf("branch %d is of epoch %d, the root of %d, the state of %d", i, b.owner, v.owner, e)
 		}
 		for j, kid := range b.kids {
-			if inside := i*fanout+j < v.n; inside != (kid != nil) {
-				return fmt.Errorf("block %d of %d: there = %v", i*fanout+j, v.n, kid != nil)
+			if inside := i*fanout+j < v.n; inside != there(&kid) {
+				return fmt.Errorf("block %d of %d: there = %v", i*fanout+j, v.n, !inside)
 			}
 		}
 	}
@@ -194,7 +194,7 @@ func validateVec[B any](v *vec[B], e epoch) error {
 }
 
 func validateTable[K comparable, V any](t *table[K, V], e epoch) error {
-	if err := validateVec(&t.pages, e); err != nil {
+	if err := validateVec(&t.pages, e, func(p *page[K, V]) bool { return p.owner != 0 || p.cells != nil }); err != nil {
 		return err
 	}
 	if pages := t.pages.n; t.n > pageFill*pages || pages > 1 && t.n < pageFill/2*pages || (t.n == 0) != (pages == 0) {
@@ -270,7 +270,7 @@ func validateGroup(g *group, e epoch) error {
 
 // objectIn returns what is in slot.
 func objectIn[T Object](s *state[T], slot uint32) (obj T, ok bool) {
-	s.slots.at(int(slot/chunkSize)).each(1<<(slot%chunkSize), func(o T) bool {
+	s.chunk(int(slot/chunkSize)).each(1<<(slot%chunkSize), func(o T) bool {
 		obj, ok = o, true
 		return true
 	})
@@ -310,7 +310,7 @@ func validateKeys[T Object](s *state[T]) error {
 
 // A TestVec is a vec of ints, one a block, that a rapid model can drive.
 type TestVec struct {
-	v vec[int]
+	v vec[*int]
 	e epoch
 }
 
@@ -325,11 +325,11 @@ func (v *TestVec) Pop() int     { return *v.v.pop(v.e) }
 func (v *TestVec) Set(i, x int) { *v.v.place(v.e, i) = &x }
 func (v *TestVec) List() (l []int) {
 	for i := range v.v.n {
-		l = append(l, *v.v.at(i))
+		l = append(l, **v.v.at(i))
 	}
 	return l
 }
-func (v *TestVec) Validate() error { return validateVec(&v.v, v.e) }
+func (v *TestVec) Validate() error { return validateVec(&v.v, v.e, func(x **int) bool { return *x != nil }) }
 
 // A TestTable is a table of ints. Its hash is poor on purpose.
 type TestTable struct {

@@ -23,7 +23,8 @@ type table[K comparable, V any] struct {
 	pages vec[page[K, V]]
 }
 
-// A page holds the cells of one residue of the hash, in no order.
+// A page holds the cells of one residue of the hash, in no order. Its branch is
+// of its epoch, or of a later one.
 type page[K comparable, V any] struct {
 	owner epoch // of the array behind cells, too
 	cells []cell[K, V]
@@ -67,7 +68,7 @@ func (t *table[K, V]) find(h uint32, k K) *V {
 // call, and whether it was there before. A new value is zero.
 func (t *table[K, V]) put(e epoch, h uint32, k K) (v *V, had bool) {
 	if t.pages.n == 0 {
-		t.pages.push(e, &page[K, V]{owner: e})
+		t.pages.push(e, page[K, V]{owner: e})
 	}
 	p := t.edit(e, home(h, t.pages.n))
 	if i := p.index(h, k); i >= 0 {
@@ -104,8 +105,8 @@ func (t *table[K, V]) remove(e epoch, h uint32, k K) {
 func (t *table[K, V]) split(e epoch) {
 	n := t.pages.n
 	from := t.edit(e, buddy(n))
-	to := &page[K, V]{owner: e, cells: make([]cell[K, V], 0, len(from.cells)/2+pageSlack)}
-	t.pages.push(e, to)
+	t.pages.push(e, page[K, V]{owner: e, cells: make([]cell[K, V], 0, len(from.cells)/2+pageSlack)})
+	to := t.pages.at(n)
 	for i := len(from.cells) - 1; i >= 0; i-- {
 		if home(from.cells[i].hash, n+1) == n {
 			to.add(from.cells[i])
@@ -119,8 +120,8 @@ func (t *table[K, V]) split(e epoch) {
 func (t *table[K, V]) edit(e epoch, i int) *page[K, V] {
 	p := t.pages.at(i)
 	if p.owner < e {
-		p = &page[K, V]{owner: e, cells: slices.Clone(p.cells)}
-		*t.pages.place(e, i) = p
+		p = t.pages.place(e, i)
+		p.owner, p.cells = e, slices.Clone(p.cells)
 	}
 	return p
 }
