@@ -207,7 +207,7 @@ func validateTable[K comparable, V any](t *table[K, V], e epoch) error {
 		if p.owner > e {
 			return fmt.Errorf("page %d is of epoch %d, the state of %d", i, p.owner, e)
 		}
-		if cap(p.cells) > 2*(len(p.cells)+pageSlack)+1 { // Clone rounds up
+		if cap(p.cells) > 4*(len(p.cells)+pageSlack)+1 { // Clone rounds up
 			return fmt.Errorf("page %d has room for %d, and holds %d", i, cap(p.cells), len(p.cells))
 		}
 		for j := range p.cells {
@@ -329,7 +329,9 @@ func (v *TestVec) List() (l []int) {
 	}
 	return l
 }
-func (v *TestVec) Validate() error { return validateVec(&v.v, v.e, func(x **int) bool { return *x != nil }) }
+func (v *TestVec) Validate() error {
+	return validateVec(&v.v, v.e, func(x **int) bool { return *x != nil })
+}
 
 // A TestTable is a table of ints. Its hash is poor on purpose.
 type TestTable struct {
@@ -366,15 +368,16 @@ func (t *TestTable) Validate() error { return validateTable(&t.t, t.e) }
 
 // A TestPosting is a set of slots, which begins with slot 0.
 type TestPosting struct {
-	p posting
-	e epoch
+	p    posting
+	e    epoch
+	room []uint32
 }
 
 // Fork returns p as it is now; both can be written from then on.
 func (p *TestPosting) Fork(epochs *int) *TestPosting {
 	*epochs += 2
 	p.e = epoch(*epochs - 1)
-	return &TestPosting{p.p, epoch(*epochs)}
+	return &TestPosting{p: p.p, e: epoch(*epochs)}
 }
 func (p *TestPosting) Add(slot uint32)       { p.p.add(p.e, slot) }
 func (p *TestPosting) Remove(slot uint32)    { p.p.remove(p.e, slot) }
@@ -384,7 +387,7 @@ func (p *TestPosting) List() (l []uint32)    { return p.p.list() }
 
 // Move moves each slot as moved says.
 func (p *TestPosting) Move(moved []uint32) (any bool) {
-	p.p, any = p.p.moved(p.e, moved)
+	p.p, any = p.p.moved(p.e, moved, &p.room)
 	return any
 }
 func (p *TestPosting) Validate() error { return validatePosting(&p.p, p.e) }

@@ -113,7 +113,41 @@ func (t *table[K, V]) split(e epoch) {
 			from.drop(i)
 		}
 	}
-	to.fit()
+	from.fit(2)
+	to.fit(2)
+}
+
+// renew returns a table of epoch e with the same keys, in as many pages as these
+// need now, and with the value that is returned for each cell.
+//
+// A few neighbouring pages share an array, until one that gets more cells takes
+// its own. Neighbours, because a table that shrinks gives up its last pages, and
+// with them their arrays.
+func (t *table[K, V]) renew(e epoch, value func(*cell[K, V]) V) table[K, V] {
+	const together = 64
+	to := table[K, V]{n: t.n}
+	sizes := make([]int, (t.n+pageFill-1)/pageFill)
+	t.each(func(c *cell[K, V]) bool {
+		sizes[home(c.hash, len(sizes))]++
+		return true
+	})
+	for some := range slices.Chunk(sizes, together) {
+		n := 0
+		for _, size := range some {
+			n += size
+		}
+		room := make([]cell[K, V], n)
+		for _, size := range some {
+			to.pages.push(e, page[K, V]{owner: e, cells: room[:0:size]})
+			room = room[size:]
+		}
+	}
+	t.each(func(c *cell[K, V]) bool {
+		p := to.pages.at(home(c.hash, len(sizes)))
+		p.cells = append(p.cells, cell[K, V]{hash: c.hash, key: c.key, value: value(c)})
+		return true
+	})
+	return to
 }
 
 // edit returns page i, to be written in epoch e.
@@ -164,11 +198,13 @@ func (p *page[K, V]) drop(i int) {
 	p.cells[i] = p.cells[last]
 	p.cells[last] = cell[K, V]{}
 	p.cells = p.cells[:last]
-	p.fit()
+	p.fit(4)
 }
 
-func (p *page[K, V]) fit() {
-	if cap(p.cells) > 2*(len(p.cells)+pageSlack) {
+// fit allows for times of what is needed. Who removes a cell allows for more: the
+// store gives back memory when half of it is gone, at once.
+func (p *page[K, V]) fit(times int) {
+	if cap(p.cells) > times*(len(p.cells)+pageSlack) {
 		p.resize()
 	}
 }
