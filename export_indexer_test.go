@@ -364,20 +364,30 @@ func (t *TestTable) Map() map[int]int {
 	t.t.each(func(c *cell[int, int]) bool { m[c.key] = c.value; return true })
 	return m
 }
+
+// Renew returns what renew makes of t, whose values it doubles.
+func (t *TestTable) Renew(epochs *int) *TestTable {
+	to := t.Fork(epochs)
+	to.t = t.t.renew(to.e, func(c *cell[int, int]) int { return 2 * c.value })
+	return to
+}
 func (t *TestTable) Validate() error { return validateTable(&t.t, t.e) }
 
 // A TestPosting is a set of slots, which begins with slot 0.
 type TestPosting struct {
 	p    posting
 	e    epoch
-	room []uint32
+	room *[]uint32 // that all forks move to
 }
 
 // Fork returns p as it is now; both can be written from then on.
 func (p *TestPosting) Fork(epochs *int) *TestPosting {
 	*epochs += 2
 	p.e = epoch(*epochs - 1)
-	return &TestPosting{p: p.p, e: epoch(*epochs)}
+	if p.room == nil {
+		p.room = new([]uint32)
+	}
+	return &TestPosting{p.p, epoch(*epochs), p.room}
 }
 func (p *TestPosting) Add(slot uint32)       { p.p.add(p.e, slot) }
 func (p *TestPosting) Remove(slot uint32)    { p.p.remove(p.e, slot) }
@@ -387,7 +397,7 @@ func (p *TestPosting) List() (l []uint32)    { return p.p.list() }
 
 // Move moves each slot as moved says.
 func (p *TestPosting) Move(moved []uint32) (any bool) {
-	p.p, any = p.p.moved(p.e, moved, &p.room)
+	p.p, any = p.p.moved(p.e, moved, p.room)
 	return any
 }
 func (p *TestPosting) Validate() error { return validatePosting(&p.p, p.e) }

@@ -106,9 +106,5 @@ func (c *keyCell) is(k Key) bool {
 	return int(c.split) == n && len(c.key) == n+len(k.Name) && c.key[n:] == k.Name && c.key[:n] == k.Namespace
 }
 
-// slot returns the slot that is filed, which is beyond all others if there is
-// none.
-func (c *keyCell) slot() uint64 { return c.mark.Load()&(1<<32-1) - 1 }
-
 // full returns the key, which is the store's own.
 func (c *keyCell) full() Key { return Key{Namespace: c.key[:c.split], Name: c.key[c.split:]} }

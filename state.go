@@ -163,7 +163,7 @@ func (s *state[T]) rekey(more int) {
 	done := make([]bool, s.slots.n*chunkSize)
 	for i := range from.cells { // and not slot by slot, all over the tables
 		cell := &from.cells[i]
-		slot := cell.slot()
+		slot := cell.mark.Load()&(1<<32-1) - 1 // beyond all others if there is none
 		if slot < uint64(len(done)) && !done[slot] && s.cellOf(uint32(slot)) == uint32(i)+1 {
 			s.edit(uint32(slot)).cells[slot%chunkSize] = s.keys.copy(cell, uint32(slot)) + 1
 			done[slot] = true
@@ -171,12 +171,9 @@ func (s *state[T]) rekey(more int) {
 	}
 }
 
-// sparse says that so few slots are in use that it is time for compact. The
-// deletions that led here pay for it.
+// sparse says that so few slots, and with them cells of the table of keys, are
+// in use that it is time for compact. The deletions that led here pay for it.
 func (s *state[T]) sparse() bool { return s.slots.n > 4+2*s.n/chunkSize }
-
-// roomy says that so few cells are in use that it is time for rekey.
-func (s *state[T]) roomy() bool { return len(s.keys.cells) > 512+4*s.n }
 
 // compact gives the objects new slots, in the same order and without gaps. s is
 // being written, and its memory becomes that of a store which never held more.
@@ -192,15 +189,8 @@ func (s *state[T]) compact() {
 			if next%chunkSize == 0 {
 				s.slots.push(s.floor, &chunk[T]{owner: s.floor})
 			}
-			s.enter(next, 0, c.values[bit]) // its cell comes below
+			s.enter(next, s.keys.copy(&keys.cells[c.cells[bit]-1], next), c.values[bit])
 			moved[i*chunkSize+bit] = next + 1
-		}
-	}
-	for i := range keys.cells { // as in rekey
-		cell := &keys.cells[i]
-		if slot := cell.slot(); slot < uint64(len(moved)) && (*slots.at(int(slot / chunkSize))).cells[slot%chunkSize] == uint32(i)+1 {
-			to := moved[slot] - 1
-			s.edit(to).cells[to%chunkSize] = s.keys.copy(cell, to) + 1
 		}
 	}
 	for i, root := range s.indexes {
