@@ -129,13 +129,14 @@ func (l *groupBucketLimiter[K, G]) When(key K) time.Duration {
 func (l *groupBucketLimiter[K, G]) Forget(K) {}
 
 // buckets are the buckets of all groups that are not full. The groups are
-// spread over shards, so that goroutines do not wait for each other.
+// spread over shards, so that goroutines do not wait for each other, and not
+// for long when a million buckets are looked through.
 type buckets[G comparable] struct {
 	pace   pace
 	began  time.Time
 	seed   maphash.Seed
 	armed  atomic.Bool // the timer is set
-	shards [16]bucketShard[G]
+	shards [64]bucketShard[G]
 }
 
 // bucketShard holds the buckets of some of the groups.
@@ -153,7 +154,7 @@ func (b *buckets[G]) take(group G) time.Duration {
 		return 0
 	}
 	hash := maphash.Comparable(b.seed, group)
-	delay, fresh := b.shards[hash>>60].take(group, uint32(hash), b)
+	delay, fresh := b.shards[hash>>58].take(group, uint32(hash), b)
 	if fresh && !b.armed.Load() {
 		b.arm()
 	}

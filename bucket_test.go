@@ -86,7 +86,7 @@ func TestGroupBucketLimiter_Model(t *testing.T) {
 						}
 					}
 					n, room := informer.GroupEntries[int, int](limiter)
-					if n < least || n > most || room > 2*n+16*16 {
+					if n < least || n > most || room > 2*n+64*16 {
 						rt.Fatalf("%d entries in room for %d, want %d to %d", n, room, least, most)
 					}
 					counts["forgotten"] += len(model) - n
@@ -100,6 +100,32 @@ func TestGroupBucketLimiter_Model(t *testing.T) {
 		})
 	})
 	t.Log(counts)
+}
+
+// TestGroupBucketLimiter_Forgets (promise 27): each bucket is forgotten within a
+// minute of when it is full, and no sooner, with nobody asking.
+func TestGroupBucketLimiter_Forgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := informer.GroupBucketLimiter(ownGroup, 1, 10)
+		for group := range 5 {
+			for range 50*group + 1 { // is full after 1s, 51s, 101s, 151s, 201s
+				l.When(group)
+			}
+		}
+		for minute, want := range []int{5, 3, 2, 1, 0, 0} {
+			if n, _ := informer.GroupEntries[int, int](l); n != want {
+				t.Errorf("after %d minutes: %d groups, want %d", minute, n, want)
+			}
+			<-time.After(time.Minute)
+			synctest.Wait()
+		}
+		l.When(1) // the timer is set anew
+		<-time.After(61 * time.Second)
+		synctest.Wait()
+		if n, _ := informer.GroupEntries[int, int](l); n != 0 {
+			t.Errorf("%d groups are left", n)
+		}
+	})
 }
 
 // TestGroupBucketLimiter_MemoryComesBack (promises 27 and 30): after a burst of
@@ -241,7 +267,7 @@ func TestGroupBucketLimiter_OddGroups(t *testing.T) {
 	}
 }
 
-// TestBucket_OneBubbleAfterAnother: a limiter that outlives a bubble, in which
+// TestBucket_OneBubbleAfterAnother (promise 27): a limiter that outlives a bubble, in which
 // time begins anew, still knows what is missing, and not more.
 func TestBucket_OneBubbleAfterAnother(t *testing.T) {
 	for name, l := range map[string]informer.RateLimiter[string]{
