@@ -20,86 +20,114 @@ import (
 // ownGroup makes each key a group.
 func ownGroup(key int) int { return key }
 
+// A bucketStep asks n times for each of some groups, or lets time pass.
+type bucketStep struct {
+	from, groups, n int
+	pass            float64 // in tokens that come
+}
+
+func drawBucketStep(rt *rapid.T) bucketStep {
+	if rapid.Bool().Draw(rt, "time passes") {
+		return bucketStep{pass: rapid.Float64Range(0, 12).Draw(rt, "tokens")}
+	}
+	return bucketStep{
+		from: rapid.IntRange(0, 170).Draw(rt, "from"), groups: rapid.IntRange(1, 30).Draw(rt, "groups"),
+		n: rapid.IntRange(1, 4).Draw(rt, "n"),
+	}
+}
+
 // TestBucketLimiter_AsTheFields compares buckets of any rate with that of
 // x/time/rate, which client-go uses (promise 27).
 func TestBucketLimiter_AsTheFields(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rapid.Check(struct{ rapid.TB }{t}, func(rt *rapid.T) {
-			perSecond := rapid.Float64Range(0.001, 1e6).Draw(rt, "perSecond")
-			burst := rapid.IntRange(1, 1000).Draw(rt, "burst")
-			field := rate.NewLimiter(rate.Limit(perSecond), burst)
-			one := informer.BucketLimiter[int](perSecond, burst)
-			groups := informer.GroupBucketLimiter(ownGroup, perSecond, burst)
-			for range rapid.IntRange(1, 50).Draw(rt, "rounds") {
-				for range rapid.IntRange(0, 2*burst).Draw(rt, "calls") {
-					now := time.Now()
-					want := field.ReserveN(now, 1).DelayFrom(now)
-					near := max(time.Microsecond, want/1e9)
-					if a, b := one.When(1), groups.When(1); (a-want).Abs() > near || (b-want).Abs() > near {
-						rt.Fatalf("When() = %v and %v, want %v", a, b, want)
-					}
-				}
-				tokens := rapid.Float64Range(0, 2*float64(burst)).Draw(rt, "tokens come")
-				<-time.After(time.Duration(tokens / perSecond * 1e9))
-			}
-		})
+	script := rapid.SliceOfN(rapid.Custom(drawBucketStep), 1, 60)
+	rapid.Check(t, func(rt *rapid.T) {
+		perSecond := rapid.Float64Range(0.001, 1e6).Draw(rt, "perSecond")
+		burst, steps := rapid.IntRange(1, 30).Draw(rt, "burst"), script.Draw(rt, "script")
+		var err error
+		synctest.Test(t, func(*testing.T) { err = playAsTheFields(perSecond, burst, steps) })
+		if err != nil {
+			rt.Fatal(err)
+		}
 	})
+}
+
+// playAsTheFields does all steps, in a bubble.
+func playAsTheFields(perSecond float64, burst int, steps []bucketStep) error {
+	field := rate.NewLimiter(rate.Limit(perSecond), burst)
+	one := informer.BucketLimiter[int](perSecond, burst)
+	groups := informer.GroupBucketLimiter(ownGroup, perSecond, burst)
+	for i, step := range steps {
+		for range step.groups * step.n {
+			now := time.Now()
+			want := field.ReserveN(now, 1).DelayFrom(now)
+			near := max(time.Microsecond, want/1e9)
+			if a, b := one.When(1), groups.When(1); (a-want).Abs() > near || (b-want).Abs() > near {
+				return fmt.Errorf("step %d: When() = %v and %v, want %v", i, a, b, want)
+			}
+		}
+		<-time.After(time.Duration(5 * step.pass / perSecond * 1e9))
+	}
+	return nil
 }
 
 // TestGroupBucketLimiter_Model (promises 27 and 30): buckets that are full are
 // forgotten within a minute, all others stay, and nobody can tell, whatever is
 // asked for while hours pass. With -v it tells how often.
 func TestGroupBucketLimiter_Model(t *testing.T) {
-	const token, burst, groups = 40 * time.Second, 3, 200
 	counts := map[string]int{}
-	synctest.Test(t, func(t *testing.T) {
-		rapid.Check(struct{ rapid.TB }{t}, func(rt *rapid.T) {
-			limiter := informer.GroupBucketLimiter(ownGroup, 1/token.Seconds(), burst)
-			model := map[int]*bucketModel{}
-			rt.Repeat(map[string]func(*rapid.T){
-				"When": func(rt *rapid.T) {
-					from, n := rapid.IntRange(0, groups-1).Draw(rt, "from"), rapid.IntRange(1, 30).Draw(rt, "groups")
-					for i := from; i < min(from+n, groups); i++ {
-						counts["When"]++
-						if model[i] == nil {
-							model[i] = newBucketModel(1/token.Seconds(), burst)
-						}
-						got, want := limiter.When(i), model[i].take(time.Now())
-						if (got - want).Abs() > time.Microsecond {
-							rt.Fatalf("When(%d) = %v, want %v", i, got, want)
-						}
-					}
-				},
-				"time passes": func(rt *rapid.T) {
-					counts["time passes"]++
-					<-time.After(time.Duration(rapid.IntRange(1, 300).Draw(rt, "seconds")) * time.Second)
-					synctest.Wait()
-				},
-				"": func(rt *rapid.T) {
-					least, most := 0, 0
-					for _, m := range model {
-						if m.fullAfter(time.Now()) > time.Microsecond {
-							least++
-						}
-						if m.fullAfter(time.Now()) > -time.Minute-time.Microsecond {
-							most++
-						}
-					}
-					n, room := informer.GroupEntries[int, int](limiter)
-					if n < least || n > most || room > 2*n+64*16 {
-						rt.Fatalf("%d entries in room for %d, want %d to %d", n, room, least, most)
-					}
-					counts["forgotten"] += len(model) - n
-				},
-			})
-			<-time.After(100 * time.Hour)
-			synctest.Wait()
-			if n, room := informer.GroupEntries[int, int](limiter); n != 0 || room != 0 {
-				rt.Fatalf("%d entries, room for %d, want none", n, room)
-			}
-		})
+	script := rapid.SliceOfN(rapid.Custom(drawBucketStep), 1, 60)
+	rapid.Check(t, func(rt *rapid.T) {
+		steps := script.Draw(rt, "script")
+		var err error
+		synctest.Test(t, func(*testing.T) { err = playGroups(steps, counts) })
+		if err != nil {
+			rt.Fatal(err)
+		}
 	})
 	t.Log(counts)
+}
+
+// playGroups does all steps, in a bubble.
+func playGroups(steps []bucketStep, counts map[string]int) error {
+	const token, burst = 40 * time.Second, 3
+	limiter := informer.GroupBucketLimiter(ownGroup, 1/token.Seconds(), burst)
+	model := map[int]*bucketModel{}
+	for i, step := range steps {
+		<-time.After(time.Duration(step.pass * float64(token)))
+		synctest.Wait()
+		for call := range step.groups * step.n {
+			group := step.from + call/step.n
+			if model[group] == nil {
+				model[group] = newBucketModel(1/token.Seconds(), burst)
+			}
+			counts["When"]++
+			got, want := limiter.When(group), model[group].take(time.Now())
+			if (got - want).Abs() > time.Microsecond {
+				return fmt.Errorf("step %d: When(%d) = %v, want %v", i, group, got, want)
+			}
+		}
+		least, most := 0, 0
+		for _, m := range model {
+			if m.fullAfter(time.Now()) > time.Microsecond {
+				least++
+			}
+			if m.fullAfter(time.Now()) > -time.Minute-time.Microsecond {
+				most++
+			}
+		}
+		n, room := informer.GroupEntries[int, int](limiter)
+		if n < least || n > most || room > 2*n+64*16 {
+			return fmt.Errorf("step %d: %d entries in room for %d, want %d to %d", i, n, room, least, most)
+		}
+		counts["steps"]++
+		counts["forgotten"] += len(model) - n
+	}
+	<-time.After(100 * time.Hour)
+	synctest.Wait()
+	if n, room := informer.GroupEntries[int, int](limiter); n != 0 || room != 0 {
+		return fmt.Errorf("%d entries, room for %d, want none", n, room)
+	}
+	return nil
 }
 
 // TestGroupBucketLimiter_Forgets (promise 27): each bucket is forgotten within a
