@@ -199,13 +199,13 @@ func (q *WorkQueue[K]) AddWith(key K, options AddOptions) bool {
 	if !options.Limited {
 		return q.schedule(key, options.After, keepEarliest, p)
 	}
-	f, ok := q.file(key)
+	hash, group, ok := q.file(key)
 	if !ok {
 		return false
 	}
-	ask, began, added := q.expect(f, p)
+	ask, began, added := q.expect(hash, key, group, p)
 	if ask {
-		q.ask(f.hash, key, options.After)
+		q.ask(hash, key, options.After)
 	}
 	if began && q.onAdd != nil {
 		q.onAdd(key)
@@ -282,11 +282,11 @@ func (q *WorkQueue[K]) Len() int {
 // It returns [ErrStopped] when the queue drains, or has been drained, and no
 // key is left to be worked off. When ctx ends, it returns the cause of that,
 // wrapped, and leases nothing.
-func (q *WorkQueue[K]) Get(ctx context.Context) (Lease[K], error) {
+func (q *WorkQueue[K]) Get(ctx context.Context) (lease Lease[K], err error) {
 	waited, woken := false, false
 	for {
 		ended := ctx.Err() != nil
-		q.mu.Lock()
+		q.lock()
 		if waited {
 			q.waiting--
 		}
@@ -296,15 +296,17 @@ func (q *WorkQueue[K]) Get(ctx context.Context) (Lease[K], error) {
 		switch {
 		case ended:
 			q.unlockAndWake() // another one, if this one was woken
-			return Lease[K]{}, fmt.Errorf("informer: queue %s: %w", q.name, context.Cause(ctx))
+			return lease, fmt.Errorf("informer: queue %s: %w", q.name, context.Cause(ctx))
 		case q.turns.len > 0:
-			lease := q.leaseLocked()
+			q.leaseLocked(&lease)
 			q.unlockAndWake()
-			q.tellLease(lease)
+			if q.onLease != nil {
+				q.tellLease(lease)
+			}
 			return lease, nil
 		case q.overLocked():
 			q.unlockAndWake()
-			return Lease[K]{}, q.stoppedError()
+			return lease, q.stoppedError()
 		}
 		q.waiting++
 		q.mu.Unlock()
@@ -320,9 +322,6 @@ func (q *WorkQueue[K]) Get(ctx context.Context) (Lease[K], error) {
 
 // tellLease tells OnLease. If that panics, the key is not lost.
 func (q *WorkQueue[K]) tellLease(lease Lease[K]) {
-	if q.onLease == nil {
-		return
-	}
 	told := false
 	defer func() {
 		if !told {
