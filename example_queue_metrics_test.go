@@ -5,6 +5,8 @@ import (
 	"errors"
 	"expvar"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-99a027e8/informer"
@@ -13,11 +15,10 @@ import (
 // queueMetrics are the seven metrics that controllers have of their queues, by the
 // names that dashboards know.
 type queueMetrics struct {
-	waited, worked histogram // fed by hooks
-	vars           *expvar.Map
+	waited, worked histogram
 }
 
-// options returns options with hooks that feed the histograms.
+// options returns options whose hooks feed the histograms.
 func (m *queueMetrics) options() informer.QueueOptions[string] {
 	return informer.QueueOptions[string]{
 		OnLease: func(lease informer.Lease[string]) { m.waited.observe(lease.Waited()) },
@@ -25,31 +26,23 @@ func (m *queueMetrics) options() informer.QueueOptions[string] {
 	}
 }
 
-// publish makes the metrics of queue readable. Those that Stats has are computed
-// when someone reads them. For a program: m.vars = expvar.NewMap("pods").
-func (m *queueMetrics) publish(queue *informer.WorkQueue[string]) {
-	gauge := func(name string, value func(informer.QueueStats) float64) {
-		m.vars.Set(name, expvar.Func(func() any { return value(queue.Stats()) }))
+// read returns the metrics of queue. Most of them come from Stats, when someone
+// asks.
+func (m *queueMetrics) read(queue *informer.WorkQueue[string]) map[string]any {
+	stats := queue.Stats()
+	depth := 0
+	for _, n := range stats.Ready { // by priority
+		depth += n
 	}
-	gauge("workqueue_depth", func(s informer.QueueStats) float64 {
-		depth := 0
-		for _, n := range s.Ready { // by priority
-			depth += n
-		}
-		return float64(depth)
-	})
-	gauge("workqueue_adds_total", func(s informer.QueueStats) float64 {
-		return float64(s.Adds + s.Retries) // theirs counts both
-	})
-	gauge("workqueue_retries_total", func(s informer.QueueStats) float64 { return float64(s.Retries) })
-	gauge("workqueue_unfinished_work_seconds", func(s informer.QueueStats) float64 {
-		return s.Unfinished.Seconds()
-	})
-	gauge("workqueue_longest_running_processor_seconds", func(s informer.QueueStats) float64 {
-		return s.LongestLease.Seconds()
-	})
-	m.vars.Set("workqueue_queue_duration_seconds", &m.waited)
-	m.vars.Set("workqueue_work_duration_seconds", &m.worked)
+	return map[string]any{
+		"workqueue_depth":                             float64(depth),
+		"workqueue_adds_total":                        float64(stats.Adds + stats.Retries), // theirs counts both
+		"workqueue_retries_total":                     float64(stats.Retries),
+		"workqueue_queue_duration_seconds":            &m.waited,
+		"workqueue_work_duration_seconds":             &m.worked,
+		"workqueue_unfinished_work_seconds":           stats.Unfinished.Seconds(),
+		"workqueue_longest_running_processor_seconds": stats.LongestLease.Seconds(),
+	}
 }
 
 // A histogram counts durations by the buckets into which they fall.
@@ -57,7 +50,7 @@ type histogram struct{ expvar.Map }
 
 // observe counts d.
 func (h *histogram) observe(d time.Duration) {
-	for _, bucket := range []float64{0.001, 0.01, 0.1, 1, 10} {
+	for _, bucket := range []float64{0.005, 0.05, 0.5, 5, 50} {
 		if d.Seconds() <= bucket {
 			h.Add(fmt.Sprint("le_", bucket), 1)
 		}
@@ -66,16 +59,20 @@ func (h *histogram) observe(d time.Duration) {
 	h.AddFloat("sum", d.Seconds())
 }
 
+// MarshalJSON makes a histogram a part of what expvar shows.
+func (h *histogram) MarshalJSON() ([]byte, error) { return []byte(h.String()), nil }
+
 // Stats and two hooks feed the metrics that client-go and controller-runtime have
 // of their queues; here with expvar, of the standard library.
 func ExampleWorkQueue_Stats() {
-	metrics := queueMetrics{vars: new(expvar.Map)}
+	var metrics queueMetrics
 	queue, err := informer.NewWorkQueue(metrics.options())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	metrics.publish(queue)
+	// A program publishes it: expvar.Publish("pods", variable).
+	variable := expvar.Func(func() any { return metrics.read(queue) })
 
 	for _, key := range []string{"web", "db", "cache"} {
 		queue.Add(key)
@@ -87,14 +84,14 @@ func ExampleWorkQueue_Stats() {
 	third, _ := queue.Get(context.Background()) // and is still at it
 	queue.Add("mail")
 
-	metrics.vars.Do(func(metric expvar.KeyValue) {
-		switch value := metric.Value.(type) {
-		case *histogram:
-			fmt.Println(metric.Key, value.Get("count"), "times")
-		case expvar.Func:
-			fmt.Printf("%s %.0f\n", metric.Key, value())
+	values := variable.Value().(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if h, ok := values[name].(*histogram); ok {
+			fmt.Println(name, h.Get("count"), "times")
+		} else {
+			fmt.Printf("%s %.0f\n", name, values[name])
 		}
-	})
+	}
 	third.Done()
 	// Output:
 	// workqueue_adds_total 5

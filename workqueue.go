@@ -42,8 +42,8 @@ import (
 //
 // With a function [QueueOptions].Group, groups that have keys ready take turns,
 // and order and priorities are those within a group. So a thousand keys of one
-// tenant hold back the key of another by one turn; and n counts g times above, if
-// up to g groups have keys.
+// tenant hold back the key of another by one turn. Above, n is then about the keys
+// of the group, and with up to g groups g * (n + 1) takes its place.
 //
 // A key that fails is leased again after the delay that the limiter gives, or the
 // error asks for. When MaxAttempts or MaxAge are used up, or for a [Terminal]
