@@ -22,7 +22,7 @@ type queueMetrics struct {
 func (m *queueMetrics) options() informer.QueueOptions[string] {
 	return informer.QueueOptions[string]{
 		OnLease: func(lease informer.Lease[string]) { m.waited.observe(lease.Waited()) },
-		OnEnd:   func(_ informer.Lease[string], _ informer.End, held time.Duration) { m.worked.observe(held) },
+		OnEnd:   func(_ informer.Lease[string], end informer.Ending) { m.worked.observe(end.Held) },
 	}
 }
 

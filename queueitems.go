@@ -84,12 +84,14 @@ type queueView[K comparable] struct {
 	noted map[uint32]Item[K] // with no state, if nothing was there
 }
 
-// view calls look with each item. It does not hold the lock then.
-func (q *WorkQueue[K]) view(look func(Item[K])) {
+// view calls look with each item, without the lock, and returns what was counted
+// when it began.
+func (q *WorkQueue[K]) view(look func(Item[K])) QueueCounts {
 	batch := make([]Item[K], 0, viewBatch)
 	q.mu.Lock()
 	v := &queueView[K]{now: q.clock.now(), end: uint32(len(q.keys.slots)), noted: map[uint32]Item[K]{}}
 	q.views = append(q.views, v)
+	counts := q.counts
 	for v.next < v.end {
 		batch = q.readLocked(v, batch[:0])
 		q.mu.Unlock()
@@ -101,6 +103,7 @@ func (q *WorkQueue[K]) view(look func(Item[K])) {
 	q.views = slices.DeleteFunc(q.views, func(other *queueView[K]) bool { return other == v })
 	q.shrinkSoonLocked()
 	q.mu.Unlock()
+	return counts
 }
 
 // readLocked appends the items of the next slots. The caller holds mu.

@@ -65,7 +65,7 @@ type WorkQueue[K comparable] struct {
 	onPanic PanicPolicy
 	onAdd   func(key K)
 	onLease func(Lease[K])
-	onEnd   func(Lease[K], End, time.Duration)
+	onEnd   func(Lease[K], Ending)
 	logger  *slog.Logger
 
 	ageing         moment
@@ -93,7 +93,7 @@ type WorkQueue[K comparable] struct {
 	delays   minHeap[dueWork] // those that are delayed
 	failures slab[K, error]   // why the last attempt failed, where there are such
 	views    []*queueView[K]  // of those who go through all keys now
-	stats    QueueStats       // what is counted
+	counts   QueueCounts
 
 	leases   leaseNumber // the last one given
 	leased   int         // keys that are leased now
