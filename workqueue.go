@@ -189,11 +189,11 @@ func (q *WorkQueue[K]) AddWith(key K, options AddOptions) bool {
 		return false
 	}
 	ask, began, added := q.expect(f, p)
+	if began && q.onAdd != nil {
+		defer q.onAdd(key) // also if the limiter panics: the key is pending
+	}
 	if ask {
 		q.ask(f.hash, key, options.After)
-	}
-	if began && q.onAdd != nil {
-		q.onAdd(key)
 	}
 	return added
 }
