@@ -29,7 +29,8 @@ type Lease[K comparable] struct {
 
 // Age returns how long ago the key was added that is leased: its first add since
 // it was leased before, or, if it failed then and was not added since, the first
-// before that. It counts to 52 days, in steps of about a millisecond.
+// before that. A RetryAfter with nothing gone wrong counts as an add. It counts
+// to 52 days, in steps of about a millisecond.
 func (l Lease[K]) Age() time.Duration {
 	if l.queue == nil {
 		return 0
@@ -309,6 +310,9 @@ func (q *WorkQueue[K]) finishLocked(slot uint32, end ending, took time.Duration)
 		q.moveLocked(slot, q.nowLocked(w), 0)
 	case w.at == workDelayed && end.stays:
 	case end.again() && taken:
+		if end.how == EndedRetry && !end.failed && !w.pending() {
+			w.added = q.clock.now() // a new beginning
+		}
 		q.scheduleLocked(slot, q.dueLocked(end), keepEarliest, end.priority)
 		w.limited = w.at == workDelayed && (w.limited || end.limited)
 	case end.how == EndedPark && taken && w.at == workIdle:
