@@ -91,4 +91,3 @@ func (m *queueModel) checkDrains() {
 		m.Fatalf("Drain = %v, want %v", rest, want)
 	}
 }
-

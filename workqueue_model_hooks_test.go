@@ -74,8 +74,8 @@ type queueAsk struct {
 	key    int
 	answer chan queueAnswer
 	result chan bool // what the call returned; closed if it did not return
-	retry  error // set if it is a Retry
-	began  bool  // OnAdd is to be told
+	retry  error     // set if it is a Retry
+	began  bool      // OnAdd is to be told
 }
 
 // background starts a call for key in which the limiter is slow, and waits
@@ -229,4 +229,3 @@ func (m *queueModel) answer(*rapid.T) {
 	}
 	m.want("the slow call", m.returned(a), want)
 }
-
