@@ -132,8 +132,8 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 			leased++
 		}
 		switch {
-		case w.leased() && (numbers[w.lease] || later(w.lease, q.leases)):
-			return fmt.Errorf("lease %d is not the only one of its number", w.lease)
+		case w.leased() && (numbers[w.lease()] || w.lease() > q.leases):
+			return fmt.Errorf("lease %d is not the only one of its number", w.lease())
 		case w.at == workIdle && !w.leased():
 			return fmt.Errorf("slot %d is neither pending nor leased", c.slot-1)
 		case w.leased() && (w.at == workReady || w.at == workKept):
@@ -153,7 +153,7 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 				return fmt.Errorf("slot %d has failed, and nobody knows why", slot)
 			}
 		}
-		numbers[w.lease] = true
+		numbers[w.lease()] = true
 	}
 	for key, n := range q.drainers {
 		if slot := q.keys.find(q.hash(key), key); n < 1 || slot == noSlot || !q.keys.at(slot).leased() {
@@ -176,10 +176,6 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 		return fmt.Errorf("%d calls wait in Get, and none is woken", q.waiting)
 	}
 	return nil
-}
-
-func later(a, b leaseNumber) bool {
-	return a[2] > b[2] || a[2] == b[2] && (a[1] > b[1] || a[1] == b[1] && a[0] > b[0])
 }
 
 // validateLinesLocked checks the lines of each group, and the ring of groups.

@@ -51,7 +51,7 @@ func (l Lease[K]) Done() bool {
 	if l.queue == nil {
 		return false
 	}
-	return l.queue.finish(l, ending{how: EndedDone})
+	return l.queue.finish(&l, &ending{how: EndedDone})
 }
 
 // Retry finishes the lease: what there was to do has not been done, because of
@@ -91,12 +91,11 @@ func (l Lease[K]) fail(err error, how End) (taken bool) {
 	}
 	// From here on the lease is ours: a second call fails, and the code of the
 	// user can run without the lock. If it panics, the key is not lost.
-	l, ok := q.takeOver(l)
-	if !ok {
+	if !q.takeOver(&l) {
 		return false
 	}
 	end := ending{how: EndedRetry, failed: true, due: noDelay, priority: l.Priority.known(), err: err}
-	defer func() { taken = q.finish(l, end) }()
+	defer func() { taken = q.finish(&l, &end) }()
 
 	if q.onError != nil && isFailure(err) {
 		q.onError(l.Key, err)
@@ -106,19 +105,19 @@ func (l Lease[K]) fail(err error, how End) (taken bool) {
 		end.how = EndedPark
 	case err != nil && !isFailure(err):
 		end.failed, end.due = false, q.after(delay)
-	case q.exhausted(l):
+	case q.exhausted(&l):
 		end.how = EndedPark
 	case asked:
 		end.due = q.after(delay)
 	default:
-		q.askAgain(l, &end)
+		q.askAgain(&l, &end)
 	}
 	return
 }
 
 // askAgain asks the limiter when the key of l is retried, if it is the one to
 // decide.
-func (q *WorkQueue[K]) askAgain(l Lease[K], end *ending) {
+func (q *WorkQueue[K]) askAgain(l *Lease[K], end *ending) {
 	ask := false
 	if ask, end.stays = q.mustAsk(l); ask {
 		end.due, end.limited = q.after(q.limiter.When(l.Key)), true
@@ -162,18 +161,19 @@ type ending struct {
 }
 
 // again reports that the key is to be ready again.
-func (e ending) again() bool { return e.how == EndedRetry || e.how == EndedEarly }
+func (e *ending) again() bool { return e.how == EndedRetry || e.how == EndedEarly }
 
 // forgets reports that the limiter is to begin anew with the key.
-func (e ending) forgets() bool { return e.how != EndedEarly && (!e.failed || e.how == EndedPark) }
+func (e *ending) forgets() bool { return e.how != EndedEarly && (!e.failed || e.how == EndedPark) }
 
 // release finishes the lease as if it had not been: the key is ready again.
 func (l Lease[K]) release() bool {
-	return l.queue.finish(l, ending{how: EndedEarly, due: noDelay, priority: l.Priority.known()})
+	return l.queue.finish(&l, &ending{how: EndedEarly, due: noDelay, priority: l.Priority.known()})
 }
 
-// leaseLocked leases the next key in line. There is one. The caller holds mu.
-func (q *WorkQueue[K]) leaseLocked() Lease[K] {
+// leaseLocked leases the next key in line to l, which is zero. There is one. The
+// caller holds mu.
+func (q *WorkQueue[K]) leaseLocked(l *Lease[K]) {
 	slot, since := q.nextLocked()
 	q.noteLocked(slot)
 	q.turns.advance()
@@ -181,35 +181,28 @@ func (q *WorkQueue[K]) leaseLocked() Lease[K] {
 	q.leases = q.leases.next()
 	q.leased++
 	now, w := q.clock.now(), q.keys.at(slot)
-	w.lease, w.stamp = q.leases, now
+	w.setLease(q.leases)
+	w.stamp = now
 	q.stats.Waited.count(since.until(now))
-	return Lease[K]{
-		Key:      q.keys.key(slot),
-		Attempt:  int(w.attempts) + 1,
-		Priority: w.priority,
-		queue:    q,
-		number:   q.leases,
-		slot:     slot,
-		added:    w.added,
-		waited:   now - since,
-		started:  now,
-	}
+	l.Key, l.Attempt, l.Priority = q.keys.key(slot), int(w.attempts)+1, w.priority
+	l.queue, l.number, l.slot = q, q.leases, slot
+	l.added, l.waited, l.started = w.added, now-since, now
 }
 
 // heldLocked returns the slot of the key that l leases, noSlot if l has been
 // finished. The caller holds mu.
-func (q *WorkQueue[K]) heldLocked(l Lease[K]) uint32 {
-	if l.number == (leaseNumber{}) {
+func (q *WorkQueue[K]) heldLocked(l *Lease[K]) uint32 {
+	if l.number == 0 {
 		return noSlot // the zero Lease
 	}
-	if int(l.slot) < len(q.keys.slots) && q.keys.at(l.slot).lease == l.number {
+	if int(l.slot) < len(q.keys.slots) && q.keys.at(l.slot).lease() == l.number {
 		return l.slot
 	}
 	if !usable(l.Key) {
 		return noSlot
 	}
 	slot := q.keys.find(q.hash(l.Key), l.Key)
-	if slot == noSlot || q.keys.at(slot).lease != l.number {
+	if slot == noSlot || q.keys.at(slot).lease() != l.number {
 		return noSlot
 	}
 	return slot
@@ -217,22 +210,22 @@ func (q *WorkQueue[K]) heldLocked(l Lease[K]) uint32 {
 
 // takeOver gives l a new number, so that only the caller can finish it. It
 // reports false if l has been finished.
-func (q *WorkQueue[K]) takeOver(l Lease[K]) (Lease[K], bool) {
+func (q *WorkQueue[K]) takeOver(l *Lease[K]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	slot := q.heldLocked(l)
 	if slot == noSlot {
-		return l, false
+		return false
 	}
 	q.leases = q.leases.next()
-	q.keys.at(slot).lease = q.leases
+	q.keys.at(slot).setLease(q.leases)
 	l.slot, l.number = slot, q.leases
-	return l, true
+	return true
 }
 
 // mustAsk reports whether the limiter decides when the key of l is retried, and
 // notes that it is asked; or whether it has done so before.
-func (q *WorkQueue[K]) mustAsk(l Lease[K]) (ask, has bool) {
+func (q *WorkQueue[K]) mustAsk(l *Lease[K]) (ask, has bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.keys.at(q.heldLocked(l))
@@ -245,7 +238,7 @@ func (q *WorkQueue[K]) mustAsk(l Lease[K]) (ask, has bool) {
 
 // finish ends l. It returns false if l has been ended before, or if the key was
 // to be leased again and the queue has ended.
-func (q *WorkQueue[K]) finish(l Lease[K], end ending) bool {
+func (q *WorkQueue[K]) finish(l *Lease[K], end *ending) bool {
 	q.mu.Lock()
 	slot := q.heldLocked(l)
 	if slot == noSlot {
@@ -261,9 +254,8 @@ func (q *WorkQueue[K]) finish(l Lease[K], end ending) bool {
 
 // forget ends l and makes the limiter forget its key, while no one else can have
 // it.
-func (q *WorkQueue[K]) forget(l Lease[K], end ending) (taken bool) {
-	l, ok := q.takeOver(l)
-	if !ok {
+func (q *WorkQueue[K]) forget(l *Lease[K], end *ending) (taken bool) {
+	if !q.takeOver(l) {
 		return false
 	}
 	defer func() {
@@ -279,12 +271,12 @@ func (q *WorkQueue[K]) forget(l Lease[K], end ending) (taken bool) {
 // finishAndUnlock ends l, which is that of the key in slot, and tells OnEnd. It
 // reports false if the key was to be leased again and the queue has ended. The
 // caller holds mu.
-func (q *WorkQueue[K]) finishAndUnlock(l Lease[K], slot uint32, end ending) bool {
+func (q *WorkQueue[K]) finishAndUnlock(l *Lease[K], slot uint32, end *ending) bool {
 	took := l.started.until(q.clock.now())
 	taken := q.finishLocked(slot, end, took)
 	q.unlockAndWake()
 	if q.onEnd != nil {
-		q.onEnd(l, end.how, took)
+		q.onEnd(*l, end.how, took)
 	}
 	return taken
 }
@@ -292,29 +284,21 @@ func (q *WorkQueue[K]) finishAndUnlock(l Lease[K], slot uint32, end ending) bool
 // finishLocked ends the lease of the key in slot, which took so long. It reports
 // false if the key was to be leased again and the queue has ended. The caller
 // holds mu.
-func (q *WorkQueue[K]) finishLocked(slot uint32, end ending, took time.Duration) bool {
+func (q *WorkQueue[K]) finishLocked(slot uint32, end *ending, took time.Duration) bool {
 	q.noteLocked(slot)
 	w := q.keys.at(slot)
 	taken := end.how == EndedDone || q.stage != queueEnded
 	if len(q.drainers) > 0 {
 		delete(q.drainers, q.keys.key(slot))
 	}
-	w.lease = leaseNumber{}
+	w.setLease(0)
 	q.leased--
 	q.countLocked(slot, end, took)
-	if end.again() && w.pending() {
-		q.raiseLocked(slot, end.priority)
-	}
 	switch {
+	case end.again():
+		q.againLocked(slot, end, taken)
 	case w.at == workAgain:
 		q.moveLocked(slot, q.nowLocked(w), 0)
-	case w.at == workDelayed && end.stays:
-	case end.again() && taken:
-		if end.how == EndedRetry && !end.failed && !w.pending() {
-			w.added = q.clock.now() // a new beginning
-		}
-		q.scheduleLocked(slot, q.dueLocked(end), keepEarliest, end.priority)
-		w.limited = w.at == workDelayed && (w.limited || end.limited)
 	case end.how == EndedPark && taken && w.at == workIdle:
 		q.moveLocked(slot, q.parkedLocked(), 0)
 	}
@@ -326,8 +310,28 @@ func (q *WorkQueue[K]) finishLocked(slot uint32, end ending, took time.Duration)
 	return taken
 }
 
+// againLocked makes the key in slot, whose lease has ended, ready again, unless
+// the queue did not take it. The caller holds mu.
+func (q *WorkQueue[K]) againLocked(slot uint32, end *ending, taken bool) {
+	w := q.keys.at(slot)
+	if w.pending() {
+		q.raiseLocked(slot, end.priority)
+	}
+	switch {
+	case w.at == workAgain:
+		q.moveLocked(slot, q.nowLocked(w), 0)
+	case w.at == workDelayed && end.stays:
+	case taken:
+		if end.how == EndedRetry && !end.failed && !w.pending() {
+			w.added = q.clock.now() // a new beginning
+		}
+		q.scheduleLocked(slot, q.dueLocked(end), keepEarliest, end.priority)
+		w.limited = w.at == workDelayed && (w.limited || end.limited)
+	}
+}
+
 // countLocked counts how a lease of the key in slot ended. The caller holds mu.
-func (q *WorkQueue[K]) countLocked(slot uint32, end ending, took time.Duration) {
+func (q *WorkQueue[K]) countLocked(slot uint32, end *ending, took time.Duration) {
 	q.stats.Worked.count(took)
 	switch end.how {
 	case EndedEarly:
@@ -355,7 +359,7 @@ func (q *WorkQueue[K]) parkedLocked() workState {
 
 // dueLocked returns when a retried key is due. While the queue drains, that is
 // at once, which means that it is kept. The caller holds mu.
-func (q *WorkQueue[K]) dueLocked(end ending) int64 {
+func (q *WorkQueue[K]) dueLocked(end *ending) int64 {
 	if q.stage != queueOpen {
 		return noDelay
 	}

@@ -27,7 +27,7 @@ import (
 // so if all workers do that, keys that are ready wait for the end of ctx.
 func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	own, _ := q.LeaseOf(ctx)
-	q.enterDrain(own)
+	q.enterDrain(&own)
 	select {
 	case <-q.settled:
 	case <-ctx.Done():
@@ -37,7 +37,7 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.drains--
-	if q.heldLocked(own) != noSlot {
+	if q.heldLocked(&own) != noSlot {
 		if q.drainers[own.Key]--; q.drainers[own.Key] == 0 {
 			delete(q.drainers, own.Key)
 		}
@@ -58,7 +58,7 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 
 // enterDrain shuts the queue and counts a call of Drain. The lease of the caller,
 // own, is not waited for until the call ends.
-func (q *WorkQueue[K]) enterDrain(own Lease[K]) {
+func (q *WorkQueue[K]) enterDrain(own *Lease[K]) {
 	q.mu.Lock()
 	if q.stage == queueOpen {
 		q.stage = queueDraining

@@ -81,7 +81,7 @@ func delayOf(err error) (time.Duration, bool) {
 }
 
 // exhausted reports that there are to be no more attempts after that of l.
-func (q *WorkQueue[K]) exhausted(l Lease[K]) bool {
+func (q *WorkQueue[K]) exhausted(l *Lease[K]) bool {
 	return q.maxAttempts > 0 && l.Attempt >= q.maxAttempts || q.maxAge > 0 && l.Age() >= q.maxAge
 }
 

@@ -101,7 +101,7 @@ func (q *WorkQueue[K]) logFailure(ctx context.Context, lease Lease[K], err error
 	}
 	q.logger.LogAttrs(ctx, slog.LevelWarn, "attempt failed", slog.String("queue", q.name),
 		slog.Any("key", lease.Key), slog.Int("attempt", lease.Attempt),
-		slog.Bool("parked", isTerminal(err) || q.exhausted(lease)), slog.String("err", shortText(err)))
+		slog.Bool("parked", isTerminal(err) || q.exhausted(&lease)), slog.String("err", shortText(err)))
 }
 
 // call calls fn. It makes a panic an error, or a crash that names the key. If fn

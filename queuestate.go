@@ -40,34 +40,33 @@ const (
 // work is what a queue knows of a key. It takes 28 bytes, so that a key of two
 // strings and its hash fill a line of the processor's cache with it.
 type work struct {
-	lease    leaseNumber // zero if the key is not leased
-	attempts uint16      // failed ones in a row; counts no further than it can
-	next     uint32      // the slot behind in line, while ready
-	prev     uint32      // the slot before in line; place in the heap, while delayed
-	stamp    moment      // while ready the rank, see workLines; while leased or parked, since when
-	added    moment      // when it became pending by an add
-	at       workState
-	priority Priority // while pending
-	asked    bool     // the limiter has been asked, and has not been told to forget
-	limited  bool     // the limiter said when, or is being asked
+	leaseLow  uint32 // its lease, in two parts
+	leaseHigh uint16
+	attempts  uint16 // failed ones in a row; counts no further than it can
+	next      uint32 // the slot behind in line, while ready
+	prev      uint32 // the slot before in line; place in the heap, while delayed
+	stamp     moment // while ready the rank, see workLines; while leased or parked, since when
+	added     moment // when it became pending by an add
+	at        workState
+	priority  Priority // while pending
+	asked     bool     // the limiter has been asked, and has not been told to forget
+	limited   bool     // the limiter said when, or is being asked
 }
 
-// A leaseNumber counts leases, in 48 bits, the lowest first. They are in pieces,
-// as a work has no room for the padding that a larger integer would need.
-type leaseNumber [3]uint16
+// A leaseNumber counts leases, in 48 bits. Zero is no lease.
+type leaseNumber uint64
 
 // next returns the number after n.
-func (n leaseNumber) next() leaseNumber {
-	for i := range n {
-		if n[i]++; n[i] != 0 {
-			break
-		}
-	}
-	return n
-}
+func (n leaseNumber) next() leaseNumber { return max((n+1)%(1<<48), 1) }
+
+// lease returns the lease of the key, zero if there is none.
+func (w *work) lease() leaseNumber { return leaseNumber(w.leaseHigh)<<32 | leaseNumber(w.leaseLow) }
+
+// setLease makes n the lease of the key.
+func (w *work) setLease(n leaseNumber) { w.leaseLow, w.leaseHigh = uint32(n), uint16(n>>32) }
 
 // leased reports that the key is leased.
-func (w *work) leased() bool { return w.lease != leaseNumber{} }
+func (w *work) leased() bool { return w.lease() != 0 }
 
 // pending reports that the key is to be leased, or to be returned by Drain.
 func (w *work) pending() bool { return w.at != workIdle && w.at != workParked }
@@ -111,24 +110,17 @@ func usable[K comparable](key K) bool {
 	return same(key, key)
 }
 
-// A filing is a key with what is found out about it before the lock is taken.
-type filing[K comparable] struct {
-	key   K
-	hash  uint32
-	group string
-}
-
-// file returns the filing of key, and false if it cannot be found again. It calls
-// the group function.
-func (q *WorkQueue[K]) file(key K) (f filing[K], ok bool) {
+// file returns what is to be known of a key that is added before the lock is
+// taken: its hash and the name of its group; and false if it cannot be found
+// again. It calls the group function.
+func (q *WorkQueue[K]) file(key K) (hash uint32, group string, ok bool) {
 	if !usable(key) {
-		return f, false
+		return 0, "", false
 	}
-	f.key, f.hash = key, q.hash(key)
 	if q.group != nil {
-		f.group = q.group(key)
+		group = q.group(key)
 	}
-	return f, true
+	return q.hash(key), group, true
 }
 
 // hash returns the hash of key.
@@ -148,7 +140,7 @@ func (q *WorkQueue[K]) after(delay time.Duration) int64 {
 // schedule adds key after delay, with priority p, and reports whether the queue
 // takes it.
 func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling, p Priority) bool {
-	f, ok := q.file(key)
+	hash, group, ok := q.file(key)
 	if !ok {
 		return false
 	}
@@ -162,7 +154,7 @@ func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling, p Pr
 		q.mu.Unlock()
 		return false
 	}
-	slot, began := q.beginLocked(f, p)
+	slot, began := q.beginLocked(hash, key, group, p)
 	if quiet {
 		due, how = q.quietLocked(slot, due), setExactly
 	}
@@ -191,13 +183,13 @@ func (q *WorkQueue[K]) quietLocked(slot uint32, due int64) int64 {
 // reports whether the queue takes it. If ask, the caller is the one to ask the
 // limiter: until the answer has come, a key that was not pending is delayed
 // without end, so that nothing is lost whatever happens meanwhile.
-func (q *WorkQueue[K]) expect(f filing[K], p Priority) (ask, began, added bool) {
+func (q *WorkQueue[K]) expect(hash uint32, key K, group string, p Priority) (ask, began, added bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.stage != queueOpen {
 		return false, false, false
 	}
-	slot, began := q.beginLocked(f, p)
+	slot, began := q.beginLocked(hash, key, group, p)
 	w := q.keys.at(slot)
 	ask = !w.limitless()
 	if began {
@@ -240,13 +232,13 @@ func (q *WorkQueue[K]) answer(hash uint32, key K, due int64) {
 // beginLocked returns the slot of a key that is added with priority p, a new one
 // if it has none, and reports whether it was not pending. Then the caller, who
 // holds mu, makes it pending before it lets go; if it was parked, it starts anew.
-func (q *WorkQueue[K]) beginLocked(f filing[K], p Priority) (slot uint32, began bool) {
-	slot = q.keys.find(f.hash, f.key)
+func (q *WorkQueue[K]) beginLocked(hash uint32, key K, group string, p Priority) (slot uint32, began bool) {
+	slot = q.keys.find(hash, key)
 	if slot == noSlot {
-		slot = q.keys.put(f.hash, f.key)
+		slot = q.keys.put(hash, key)
 		q.noteNewLocked(slot)
 		if q.group != nil {
-			q.turns.join(slot, f.group)
+			q.turns.join(slot, group)
 		}
 	} else {
 		q.noteLocked(slot)

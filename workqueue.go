@@ -184,16 +184,16 @@ func (q *WorkQueue[K]) AddWith(key K, options AddOptions) bool {
 	if !options.Limited {
 		return q.schedule(key, options.After, keepEarliest, p)
 	}
-	f, ok := q.file(key)
+	hash, group, ok := q.file(key)
 	if !ok {
 		return false
 	}
-	ask, began, added := q.expect(f, p)
+	ask, began, added := q.expect(hash, key, group, p)
 	if began && q.onAdd != nil {
 		defer q.onAdd(key) // also if the limiter panics: the key is pending
 	}
 	if ask {
-		q.ask(f.hash, key, options.After)
+		q.ask(hash, key, options.After)
 	}
 	return added
 }
@@ -267,7 +267,7 @@ func (q *WorkQueue[K]) Len() int {
 // It returns [ErrStopped] when the queue drains, or has been drained, and no
 // key is left to be worked off. When ctx ends, it returns the cause of that,
 // wrapped, and leases nothing.
-func (q *WorkQueue[K]) Get(ctx context.Context) (Lease[K], error) {
+func (q *WorkQueue[K]) Get(ctx context.Context) (lease Lease[K], err error) {
 	waited, woken := false, false
 	for {
 		ended := ctx.Err() != nil
@@ -281,15 +281,17 @@ func (q *WorkQueue[K]) Get(ctx context.Context) (Lease[K], error) {
 		switch {
 		case ended:
 			q.unlockAndWake() // another one, if this one was woken
-			return Lease[K]{}, fmt.Errorf("informer: queue %s: %w", q.name, context.Cause(ctx))
+			return lease, fmt.Errorf("informer: queue %s: %w", q.name, context.Cause(ctx))
 		case q.turns.len > 0:
-			lease := q.leaseLocked()
+			q.leaseLocked(&lease)
 			q.unlockAndWake()
-			q.tellLease(lease)
+			if q.onLease != nil {
+				q.tellLease(lease)
+			}
 			return lease, nil
 		case q.overLocked():
 			q.unlockAndWake()
-			return Lease[K]{}, q.stoppedError()
+			return lease, q.stoppedError()
 		}
 		q.waiting++
 		q.mu.Unlock()
@@ -305,9 +307,6 @@ func (q *WorkQueue[K]) Get(ctx context.Context) (Lease[K], error) {
 
 // tellLease tells OnLease. If that panics, the key is not lost.
 func (q *WorkQueue[K]) tellLease(lease Lease[K]) {
-	if q.onLease == nil {
-		return
-	}
 	told := false
 	defer func() {
 		if !told {
