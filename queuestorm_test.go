@@ -200,8 +200,11 @@ func (s *queueStorm) look() {
 // and every retry, is followed by a lease or by the key's return.
 func TestWorkQueue_Storm(t *testing.T) {
 	enough := int64(10_000)
-	if *fullSize {
+	switch {
+	case *fullSize:
 		enough = 1_000_000
+	case raceEnabled:
+		enough = 3000
 	}
 	for _, groups := range []int{0, 7} {
 		s := &queueStorm{T: t}
