@@ -115,15 +115,6 @@ func (l Lease[K]) fail(err error, how End) (taken bool) {
 	return
 }
 
-// askAgain asks the limiter when the key of l is retried, if it is the one to
-// decide.
-func (q *WorkQueue[K]) askAgain(l *Lease[K], end *ending) {
-	ask := false
-	if ask, end.stays = q.mustAsk(l); ask {
-		end.due, end.limited = q.after(q.limiter.When(l.Key)), true
-	}
-}
-
 // An End says how a lease ended.
 type End uint8
 
@@ -223,23 +214,10 @@ func (q *WorkQueue[K]) takeOver(l *Lease[K]) bool {
 	return true
 }
 
-// mustAsk reports whether the limiter decides when the key of l is retried, and
-// notes that it is asked; or whether it has done so before.
-func (q *WorkQueue[K]) mustAsk(l *Lease[K]) (ask, has bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	w := q.keys.at(q.heldLocked(l))
-	if q.stage != queueOpen || w.limitless() {
-		return false, w.limited
-	}
-	w.asked, w.limited = true, true
-	return true, false
-}
-
 // finish ends l. It returns false if l has been ended before, or if the key was
 // to be leased again and the queue has ended.
 func (q *WorkQueue[K]) finish(l *Lease[K], end *ending) bool {
-	q.mu.Lock()
+	q.lock()
 	slot := q.heldLocked(l)
 	if slot == noSlot {
 		q.mu.Unlock()

@@ -2,7 +2,6 @@ package informer
 
 import (
 	"hash/maphash"
-	"math"
 	"time"
 )
 
@@ -77,12 +76,6 @@ func (w *work) limitless() bool {
 	return w.limited || w.pending() && w.at != workDelayed
 }
 
-// dueWork is a delayed key and when it is due.
-type dueWork struct {
-	at   int64 // nanoseconds since the clock's start
-	slot uint32
-}
-
 // A scheduling says which due time counts for a key that is pending already.
 type scheduling bool
 
@@ -90,17 +83,6 @@ const (
 	keepEarliest scheduling = false
 	setExactly   scheduling = true
 )
-
-const (
-	noDelay = int64(-1)            // a due time: at once
-	noTimer = int64(math.MaxInt64) // later than any due time; a delay without end
-)
-
-// shrinkDelay is how long memory is kept that is not needed any more.
-const shrinkDelay = time.Second
-
-// promoteBatch is how many due keys are made ready under one lock.
-const promoteBatch = 256
 
 // usable reports that key can be found again. If K is an interface and the
 // value in it cannot be compared, it panics as a map would, and does so before
@@ -128,15 +110,6 @@ func (q *WorkQueue[K]) hash(key K) uint32 {
 	return uint32(maphash.Comparable(q.seed, key) >> 32)
 }
 
-// after returns the due time after delay.
-func (q *WorkQueue[K]) after(delay time.Duration) int64 {
-	if delay <= 0 {
-		return noDelay
-	}
-	now := int64(time.Since(q.clock.start))
-	return now + min(int64(delay), noTimer-1-now)
-}
-
 // schedule adds key after delay, with priority p, and reports whether the queue
 // takes it.
 func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling, p Priority) bool {
@@ -149,7 +122,7 @@ func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling, p Pr
 		delay = q.debounce
 	}
 	due := q.after(delay)
-	q.mu.Lock()
+	q.lock()
 	if q.stage != queueOpen {
 		q.mu.Unlock()
 		return false
@@ -164,69 +137,6 @@ func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling, p Pr
 		q.onAdd(key)
 	}
 	return true
-}
-
-// quietLocked returns when the key in slot, which has just been added, is to be
-// ready, if it is due when it has been quiet for long enough: then, or when it
-// may not wait any longer. The caller holds mu.
-func (q *WorkQueue[K]) quietLocked(slot uint32, due int64) int64 {
-	now := due - int64(q.debounce)
-	waits := q.keys.at(slot).added.until(q.clock.now())
-	due = min(due, now+int64(q.debounceAtMost-waits))
-	if due <= now {
-		return noDelay
-	}
-	return due
-}
-
-// expect makes a key pending for a limited add of priority p, if it is not, and
-// reports whether the queue takes it. If ask, the caller is the one to ask the
-// limiter: until the answer has come, a key that was not pending is delayed
-// without end, so that nothing is lost whatever happens meanwhile.
-func (q *WorkQueue[K]) expect(hash uint32, key K, group string, p Priority) (ask, began, added bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.stage != queueOpen {
-		return false, false, false
-	}
-	slot, began := q.beginLocked(hash, key, group, p)
-	w := q.keys.at(slot)
-	ask = !w.limitless()
-	if began {
-		// If this call does not ask, a Retry does, and its end sets the delay.
-		q.moveLocked(slot, workDelayed, noTimer)
-	}
-	w.limited = w.limited || ask
-	return ask, began, true
-}
-
-// ask asks the limiter when a key is to be ready that is expected, but not
-// before after.
-func (q *WorkQueue[K]) ask(hash uint32, key K, after time.Duration) {
-	due := noDelay // unless the limiter returns
-	defer func() { q.answer(hash, key, due) }()
-	due = q.after(max(q.limiter.When(key), after))
-}
-
-// answer makes a key that is expected ready at due, or earlier if it is to be
-// ready earlier. If it has been leased meanwhile, rescheduled or cancelled, its
-// wait was over before. If it is not in the queue any more, there is no end of
-// a lease to come at which the limiter would be told to forget it.
-func (q *WorkQueue[K]) answer(hash uint32, key K, due int64) {
-	q.mu.Lock()
-	slot := q.keys.find(hash, key)
-	if slot == noSlot {
-		q.mu.Unlock()
-		q.limiter.Forget(key)
-		return
-	}
-	w := q.keys.at(slot)
-	q.noteLocked(slot)
-	w.asked = true
-	if w.limited && w.at == workDelayed {
-		q.scheduleLocked(slot, due, keepEarliest, w.priority)
-	}
-	q.unlockAndWake()
 }
 
 // beginLocked returns the slot of a key that is added with priority p, a new one
@@ -338,116 +248,4 @@ func (q *WorkQueue[K]) dropLocked(slot uint32) {
 	q.succeededLocked(slot)
 	q.turns.quit(slot)
 	q.keys.remove(slot)
-}
-
-// shrinkSoonLocked sees to it that shrink runs, if there is much room that is not
-// needed: not now, or a queue that fills and empties all the time would do
-// little else than grow and shrink. The caller holds mu.
-func (q *WorkQueue[K]) shrinkSoonLocked() {
-	if !q.shrinking && q.sparseLocked() {
-		q.shrinking = true
-		time.AfterFunc(shrinkDelay, q.shrink)
-	}
-}
-
-// sparseLocked reports that much memory can be given back. The caller holds mu.
-func (q *WorkQueue[K]) sparseLocked() bool {
-	return q.keys.sparse() || q.failures.sparse() || q.turns.sparse()
-}
-
-// shrink gives memory back.
-func (q *WorkQueue[K]) shrink() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.shrinking = false
-	q.shrinkLocked()
-}
-
-// shrinkLocked gives memory back if that is worth it, and then renumbers all
-// slots; not while somebody goes through them. The caller holds mu.
-func (q *WorkQueue[K]) shrinkLocked() {
-	q.delays.shrink()
-	if q.failures.sparse() {
-		q.failures.compact()
-	}
-	if q.turns.sparse() {
-		q.turns.compact()
-	}
-	if !q.keys.sparse() || len(q.views) > 0 {
-		return
-	}
-	moved := q.keys.compact()
-	for i := range q.delays.elems {
-		q.delays.elems[i].slot = moved[q.delays.elems[i].slot]
-	}
-	q.turns.renumber(moved, q.keys.len())
-	q.renumberLocked(&q.turns.one, moved)
-	for number := range q.turns.groups.slots {
-		if group := q.turns.groups.at(uint32(number)); group.len > 0 {
-			q.renumberLocked(&group.workLines, moved)
-		}
-	}
-}
-
-// armLocked sees to it that promote runs when the first delayed key is due. A
-// timer that is set too early, because that key has been taken out, is left:
-// promote sets it anew. The caller holds mu.
-func (q *WorkQueue[K]) armLocked() {
-	if q.stage != queueOpen || q.delays.len() == 0 || q.delays.elems[0].at >= q.timerAt {
-		return
-	}
-	q.timerAt = q.delays.elems[0].at
-	wait := time.Duration(q.timerAt) - time.Since(q.clock.start)
-	if q.timer == nil {
-		q.timer = time.AfterFunc(wait, q.promote)
-		return
-	}
-	q.timer.Reset(wait)
-}
-
-// promote makes the keys that are due ready, or to be ready once their lease
-// is finished. The timer runs it, on a goroutine that ends with it.
-func (q *WorkQueue[K]) promote() {
-	q.mu.Lock()
-	q.timerAt = noTimer
-	for q.promoteLocked() {
-		q.unlockAndWake() // let others pass
-		q.mu.Lock()
-	}
-	q.armLocked()
-	q.unlockAndWake()
-}
-
-// promoteLocked promotes a batch, and reports whether more may be due. The
-// caller holds mu.
-func (q *WorkQueue[K]) promoteLocked() bool {
-	now := int64(time.Since(q.clock.start))
-	for range promoteBatch {
-		if q.stage != queueOpen || q.delays.len() == 0 || q.delays.elems[0].at > now {
-			return false
-		}
-		slot := q.delays.elems[0].slot
-		q.noteLocked(slot)
-		q.moveLocked(slot, q.nowLocked(q.keys.at(slot)), 0)
-	}
-	return true
-}
-
-// unlockAndWake unlocks mu, which the caller holds, and wakes a call that waits
-// in Get if there is something for it: a key, or the end of the queue.
-//
-// One is woken at a time; the next is woken by that one, when it has locked
-// mu. A call whose context ends passes the baton in the same way, if it holds
-// it. So while there is something for those who wait, one of them has been
-// woken or is about to be, and as waking is set from before the send until
-// after the receive, the slot of wake is empty here: the send does not block.
-func (q *WorkQueue[K]) unlockAndWake() {
-	wake := q.waiting > 0 && !q.waking && (q.turns.len > 0 || q.stage != queueOpen)
-	if wake {
-		q.waking = true
-	}
-	q.mu.Unlock()
-	if wake {
-		q.wake <- struct{}{}
-	}
 }

@@ -271,7 +271,7 @@ func (q *WorkQueue[K]) Get(ctx context.Context) (lease Lease[K], err error) {
 	waited, woken := false, false
 	for {
 		ended := ctx.Err() != nil
-		q.mu.Lock()
+		q.lock()
 		if waited {
 			q.waiting--
 		}
