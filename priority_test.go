@@ -218,7 +218,7 @@ func TestWorkQueue_AgeingBound(t *testing.T) {
 			for i, k := range all {
 				top, n := k.top(ageing), 0
 				for j, o := range all {
-					before := !o.added.After(top) && o.top(ageing).Before(top.Add(step+time.Millisecond)) // which it may be wrong by
+					before := o.top(ageing).Before(top.Add(step + time.Millisecond)) // which it may be wrong by
 					if i != j && (before || !o.from.After(top)) && o.from.Add(service).After(top) {
 						n++
 					}

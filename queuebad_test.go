@@ -147,11 +147,11 @@ func TestWorkQueue_BadInput(t *testing.T) {
 		{"negative, by the limiter", func(q *badQueue) { q.delay = -s; q.say(q.AddLimited("a")); q.state() }, "true, a Ready"},
 		{"negative, of a lease", func(q *badQueue) { q.Add("a"); q.say(q.lease().RetryAfter(-s)); q.state() }, "true, a Ready"},
 		{"negative, of an error", func(q *badQueue) { q.Add("a"); q.say(q.lease().Retry(informer.RetryAfter(-s, errSource))); q.state() }, "true, a Ready"},
-		{"priorities beyond", func(q *badQueue) {
+		{"priorities beyond, in turn", func(q *badQueue) {
 			q.AddWith("a", low)
 			q.AddWith("b", high)
 			q.say(q.lease().Priority, q.lease().Priority)
-		}, "2 -2"},
+		}, "-2 2"},
 
 		{"no worker", func(q *badQueue) { q.run(0, nothing) }, "informer: queue jobs: run: workers is 0: must be above zero"},
 		{"fewer workers", func(q *badQueue) { q.run(-3, nothing) }, "informer: queue jobs: run: workers is -3: must be above zero"},
