@@ -300,3 +300,6 @@ func QueueViewSpans[K comparable](q *WorkQueue[K]) (spans []time.Duration, most 
 	}
 	return spans, most
 }
+
+// QueueView calls look with each item, as Items reads them.
+func QueueView[K comparable](q *WorkQueue[K], look func(Item[K])) { q.view(look) }

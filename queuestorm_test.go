@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-99a027e8/informer"
@@ -269,10 +270,9 @@ func (s *queueStorm) rage(enough int64) {
 		s.leases.Load(), s.adds.Load(), s.cancels.Load(), s.looks.Load(), len(rest))
 }
 
-// TestWorkQueue_ItemsOfOneInstant: of many keys one is delayed, or two while the
-// next one takes over. Whoever looks sees one or two of them, however many keys are
-// read in between. (It is not promised by number, but the reason that Items can be
-// believed.)
+// TestWorkQueue_ItemsOfOneInstant (promise 24: nothing hides): of many keys one is
+// delayed, or two while the next one takes over. Whoever looks sees one or two of
+// them, however many keys are read in between.
 func TestWorkQueue_ItemsOfOneInstant(t *testing.T) {
 	const keys, looks = 5000, 20
 	q := newQueue(t, informer.QueueOptions[int]{})
@@ -309,4 +309,73 @@ func TestWorkQueue_ItemsOfOneInstant(t *testing.T) {
 	done.Store(true)
 	moving.Wait()
 	t.Logf("%d moves while %d looked", moves, looks)
+}
+
+// TestWorkQueue_ItemsWhileAllChanges (promise 24: nothing hides): whoever looks sees
+// what was there when the look began, each key once, though meanwhile all of them
+// go, others come, and memory is given back.
+func TestWorkQueue_ItemsWhileAllChanges(t *testing.T) {
+	const keys = 3000
+	for _, change := range []struct {
+		name string
+		do   func(t *testing.T, q *informer.WorkQueue[int])
+	}{
+		{"cancelled", func(t *testing.T, q *informer.WorkQueue[int]) {
+			for k := range keys {
+				q.Cancel(k)
+			}
+		}},
+		{"cancelled, others added", func(t *testing.T, q *informer.WorkQueue[int]) {
+			for k := range keys {
+				q.Cancel(k)
+				q.Add(k + keys)
+			}
+		}},
+		{"leased and done", func(t *testing.T, q *informer.WorkQueue[int]) {
+			for range keys {
+				leaseNow(t, q).Done()
+			}
+		}},
+		{"leased and parked", func(t *testing.T, q *informer.WorkQueue[int]) {
+			for range keys {
+				leaseNow(t, q).Park(errSource)
+			}
+		}},
+		{"postponed", func(t *testing.T, q *informer.WorkQueue[int]) {
+			for k := range keys {
+				q.Reschedule(k, time.Hour)
+			}
+		}},
+		{"drained", func(t *testing.T, q *informer.WorkQueue[int]) {
+			ctx, stop := context.WithCancel(context.Background())
+			stop()
+			_, _ = q.Drain(ctx)
+		}},
+	} {
+		t.Run(change.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue(t, informer.QueueOptions[int]{Group: func(k int) string { return string(rune('a' + k%7)) }})
+				for k := range keys {
+					q.Add(k)
+				}
+				shown := map[int]int{}
+				informer.QueueView(q, func(item informer.Item[int]) {
+					if len(shown) == 0 {
+						change.do(t, q)
+						<-time.After(2 * time.Second)
+					}
+					shown[item.Key]++
+					if item.State != informer.ItemReady || item.Key >= keys || shown[item.Key] > 1 || item.Age != 0 {
+						t.Errorf("%+v is shown, for the %dth time", item, shown[item.Key])
+					}
+				})
+				if len(shown) != keys {
+					t.Errorf("%d keys are shown, want %d", len(shown), keys)
+				}
+				if err := informer.ValidateQueue(q); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +59,7 @@ func TestWorkQueue_Debounce(t *testing.T) {
 		{"never quiet for longer", 250 * ms, 0, adds(0, 470, 47), []int{250, 532}}, // the first add since is at 282
 		{"never quiet, by default", 0, 0, adds(0, 990, 90), []int{1000}},
 		{"at most as long as it is quiet", 100 * ms, 0, adds(0, 90, 30), []int{100}},
+		{"at most never", math.MaxInt64, 0, adds(0, 5000, 50), []int{5100}},
 		{"at most, in days", 24 * time.Hour, 0, adds(0, 5000, 50), []int{5100}},
 		{"with a priority", 0, 0, []timedStep{{0, func(q *queue) { q.AddWith("a", informer.AddOptions{Priority: 2}) }}}, []int{100}},
 		{"a time is kept", 0, 0, []timedStep{{0, func(q *queue) { q.AddAfter("a", 10*ms) }}}, []int{10}},
@@ -408,6 +410,9 @@ func TestWorkQueue_HooksThatPanic(t *testing.T) {
 		got := "none"
 		for _, item := range q.Items() {
 			got = fmt.Sprint(item.State, item.Attempts)
+			if item.State == informer.ItemDelayed && item.Due.IsZero() {
+				t.Errorf("%s: the key is delayed for ever", when)
+			}
 		}
 		if err := informer.ValidateQueue(q); got != want || err != nil {
 			t.Errorf("%s: the key is %s, want %s; %v", when, got, want, err)
