@@ -264,6 +264,23 @@ func TestChurnInsideList(t *testing.T) {
 	runtime.KeepAlive(queue)
 }
 
+// Promise 7: what was taken is not kept in memory that waits for the next batch.
+func TestDeltaFIFOLetsGo(t *testing.T) {
+	queue, all := informer.NewDeltaFIFO(informer.Reader[*bulky]{}), &census[bulky]{}
+	for i := range 1000 {
+		if err := queue.Add(all.enter(newBulky(fmt.Sprint(i), 5))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := queue.PopAll(t.Context(), func(informer.Batch[*bulky]) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if n := all.alive(); n > 0 {
+		t.Errorf("%d objects are alive after they were taken", n)
+	}
+	runtime.KeepAlive(queue)
+}
+
 // Promise 30: a watch that has read one big object holds no buffer of that size
 // afterwards, though it goes on for minutes.
 func TestMemoryAfterBigObject(t *testing.T) {

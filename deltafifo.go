@@ -8,7 +8,6 @@ import (
 	"iter"
 	"slices"
 	"sync"
-	"weak"
 )
 
 // A DeltaFIFO is a queue between one who tells what happens to objects and one
@@ -64,9 +63,10 @@ type DeltaFIFO[T Object] struct {
 	flightList *staging[T]
 	taking     bool // Pop or PopAll is at work
 
-	// spare is the last line that was large, empty now: memory for the next
-	// queue, unless the garbage collector comes first.
-	spare weak.Pointer[load[T]]
+	// batch is what is handed over. It is for who has set taking.
+	batch []Deltas[T]
+
+	spare spare[pending[T]] // of queue and flight
 
 	// wake has one slot, so that filling it never blocks. Invariant: whoever
 	// makes work for a consumer that is waiting fills it.
@@ -77,6 +77,9 @@ type DeltaFIFO[T Object] struct {
 // partSize is how many deltas the store is given at a time.
 const partSize = 128
 
+// batchKept is for how many deltas memory is kept between batches.
+const batchKept = 2048
+
 // NewDeltaFIFO returns an empty queue. What the consumer has is read from
 // known, a live Reader of its store. With a zero Reader nothing is known of the
 // consumer: each deletion is told, a deletion and an addition are two deltas
@@ -85,10 +88,9 @@ func NewDeltaFIFO[T Object](known Reader[T]) *DeltaFIFO[T] {
 	f := &DeltaFIFO[T]{
 		known:    known,
 		hasStore: known != Reader[T]{},
-		queue:    &load[T]{},
-		flight:   &load[T]{},
 		wake:     make(chan struct{}, 1),
 	}
+	f.queue, f.flight = f.newLoad(), f.newLoad()
 	if f.hasStore {
 		f.seed = known.x.seed
 	} else {
@@ -224,19 +226,19 @@ func (f *DeltaFIFO[T]) PopAll(ctx context.Context, apply func(Batch[T]) error) e
 	}
 	defer f.landed()
 	if f.flightList == nil && !resync {
-		f.flight.batch = slices.Grow(f.flight.batch, f.flight.len())
+		f.batch = slices.Grow(f.batch, f.flight.len())
 		for p := range f.flight.all {
-			f.flight.batch = f.deltas(p).appendTo(f.flight.batch)
+			f.batch = f.deltas(p).appendTo(f.batch)
 		}
 	} else {
 		if f.flightList != nil {
-			f.flight.batch = slices.Grow(f.flight.batch, f.flightList.changed())
+			f.batch = slices.Grow(f.batch, f.flightList.changed())
 		}
 		for p := range f.settled(f.flightList, f.flight, resync) {
-			f.flight.batch = f.deltas(p).appendTo(f.flight.batch)
+			f.batch = f.deltas(p).appendTo(f.batch)
 		}
 	}
-	b.Deltas = f.flight.batch
+	b.Deltas = f.batch
 	return apply(b)
 }
 
@@ -256,9 +258,9 @@ func (f *DeltaFIFO[T]) popParts(ctx context.Context, apply func(b Batch[T], part
 		apply(b, f.inParts(f.flight.all))
 	default:
 		for p := range f.flight.all {
-			f.flight.batch = append(f.flight.batch, f.told(p))
+			f.batch = append(f.batch, f.told(p))
 		}
-		b.Deltas = f.flight.batch
+		b.Deltas = f.batch
 		apply(b, nil)
 	}
 	return nil
@@ -267,17 +269,17 @@ func (f *DeltaFIFO[T]) popParts(ctx context.Context, apply func(b Batch[T], part
 func (f *DeltaFIFO[T]) inParts(all iter.Seq[*place[pending[T]]]) iter.Seq[[]Deltas[T]] {
 	return func(yield func([]Deltas[T]) bool) {
 		for p := range all {
-			if len(f.flight.batch) == partSize {
-				if !yield(f.flight.batch) {
+			if len(f.batch) == partSize {
+				if !yield(f.batch) {
 					return
 				}
-				clear(f.flight.batch)
-				f.flight.batch = f.flight.batch[:0]
+				clear(f.batch)
+				f.batch = f.batch[:0]
 			}
-			f.flight.batch = append(f.flight.batch, f.told(p))
+			f.batch = append(f.batch, f.told(p))
 		}
-		if len(f.flight.batch) > 0 {
-			yield(f.flight.batch)
+		if len(f.batch) > 0 {
+			yield(f.batch)
 		}
 	}
 }
@@ -291,9 +293,6 @@ func (f *DeltaFIFO[T]) take(ctx context.Context) (b Batch[T], resync bool, err e
 	defer f.mu.Unlock()
 	b = Batch[T]{Version: f.version, Replaced: f.list != nil, Rewound: f.rewound}
 	resync = f.resync
-	if spare := f.spare.Value(); spare != nil {
-		f.flight, f.spare = spare, weak.Pointer[load[T]]{}
-	}
 	f.flight, f.queue = f.queue, f.flight
 	f.flightList, f.list = f.list, nil
 	f.news, f.rewound, f.resync = false, false, false
@@ -329,7 +328,7 @@ func (f *DeltaFIFO[T]) takeOne(ctx context.Context) (Deltas[T], error) {
 	}
 	defer f.mu.Unlock()
 	if f.list != nil || f.resync {
-		queue := &load[T]{}
+		queue := f.newLoad()
 		for p := range f.settled(f.list, f.queue, f.resync) {
 			p.entry.settled = false // more may come before it is taken
 			*queue.enter(p.hash, p.key) = p.entry
@@ -389,19 +388,14 @@ func (f *DeltaFIFO[T]) workLocked() bool {
 func (f *DeltaFIFO[T]) landed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.flight.empty()
-	f.spareLocked(&f.flight)
-	f.spareLocked(&f.queue)
+	f.flight.reset()
 	f.flightList = nil
-	f.taking = false
-}
-
-// spareLocked makes a line that is empty, and has much memory, the spare one. The
-// caller holds mu.
-func (f *DeltaFIFO[T]) spareLocked(l **load[T]) {
-	if (*l).len() == 0 && (*l).isRoomy() {
-		f.spare, *l = weak.Make(*l), &load[T]{}
+	if cap(f.batch) > batchKept {
+		f.batch = nil
 	}
+	clear(f.batch)
+	f.batch = f.batch[:0]
+	f.taking = false
 }
 
 // deltas returns what is pending, for a consumer of whom that is known which
@@ -453,7 +447,7 @@ func (f *DeltaFIFO[T]) endListLocked(version string) error {
 		list.inherit(f.list)
 	}
 	list.overtake(&f.queue.line, f.mayHaveLocked)
-	rest := &load[T]{}
+	rest := f.newLoad()
 	if !f.hasStore {
 		rest = f.overtakenLocked(list)
 	}
@@ -468,7 +462,7 @@ func (f *DeltaFIFO[T]) endListLocked(version string) error {
 // and with them what the list has under that key, which leaves the list. The
 // caller holds mu.
 func (f *DeltaFIFO[T]) overtakenLocked(list *staging[T]) *load[T] {
-	gone := &load[T]{}
+	gone := f.newLoad()
 	for p := range f.queue.all {
 		e := &p.entry
 		if it := list.items.find(p.hash, p.key); it != nil && it.usable {

@@ -18,7 +18,7 @@ func FIFOStaged[T Object](f *DeltaFIFO[T], k Key) T {
 func FIFORoom[T Object](f *DeltaFIFO[T]) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return room(&f.queue.line) + room(&f.flight.line) + cap(f.queue.batch) + cap(f.flight.batch)
+	return room(&f.queue.line) + room(&f.flight.line) + cap(f.batch)
 }
 
 // FIFOPlaces returns how many places the queue keeps, holes included.

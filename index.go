@@ -19,6 +19,9 @@ type Index[K comparable, T Object] struct {
 	x    *Indexer[T]
 	name string
 	keys func(T, func(K))
+	// ofKey is of an index that files by what the key of an object says: it does
+	// the same as keys, and asks no object. Else it is nil.
+	ofKey func(Key, func(K))
 
 	// The writer's buffers, guarded by Indexer.writing.
 	found collector[K, T] // the keys of an old object, then of its new state

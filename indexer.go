@@ -73,15 +73,16 @@ type IndexerOptions struct {
 func NewIndexer[T Object](opts IndexerOptions) *Indexer[T] {
 	x := &Indexer[T]{seed: maphash.MakeSeed(), onError: opts.OnError, inPlace: maxInPlace}
 	x.Reader.x = x
-	x.byNamespace = newIndex(x, "the built-in namespace index", namespaceOf[T])
+	x.byNamespace = newIndex(x, "the built-in namespace index", func(obj T, file func(string)) { namespaceOf(KeyOf(obj), file) })
+	x.byNamespace.ofKey = namespaceOf
 	x.newest.Store(&state[T]{keys: newKeyTable(0), indexes: []indexRoot[T]{&root[string, T]{of: x.byNamespace}}})
 	return x
 }
 
 // namespaceOf is the function of the built-in index.
-func namespaceOf[T Object](obj T, file func(string)) {
-	if namespace := obj.GetNamespace(); namespace != "" {
-		file(namespace)
+func namespaceOf(k Key, file func(string)) {
+	if k.Namespace != "" {
+		file(k.Namespace)
 	}
 }
 

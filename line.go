@@ -1,5 +1,7 @@
 package informer
 
+import "weak"
+
 // line holds one entry a key, in the order in which the keys came: what is
 // pending in a [DeltaFIFO], and what a slow handler missed. An entry may change
 // while it waits, and keeps its place. The caller brings the hash of each key,
@@ -22,6 +24,8 @@ type line[E any] struct {
 	end   int          // the number of places
 	head  int
 	held  int // of those, how many are taken
+
+	spare *spare[E] // where pages come from, and go; nil: there is none
 }
 
 type place[E any] struct {
@@ -34,13 +38,44 @@ type place[E any] struct {
 const (
 	// pageSize is the number of places that are allocated at a time.
 	pageSize = 256
-	// pagesKept is for how many pages an emptied line keeps memory.
-	pagesKept = 4
 	// roomyLine is the number of places up to which holes do not matter.
 	roomyLine = pageSize
 	// leastIndex is the number of cells of the smallest index.
 	leastIndex = 16
+	// indexKept is the number of cells that an emptied line may keep.
+	indexKept = 2048
 )
+
+// spare holds the pages of emptied lines for those that grow, until the garbage
+// collector comes: a line is full again soon, or not at all. Lines that share it
+// are guarded by one lock.
+type spare[E any] struct{ pages weak.Pointer[[][]place[E]] }
+
+// take returns an empty page.
+func (s *spare[E]) take() []place[E] {
+	if s != nil {
+		if pages := s.pages.Value(); pages != nil && len(*pages) > 0 {
+			last := len(*pages) - 1
+			page := (*pages)[last]
+			(*pages)[last], *pages = nil, (*pages)[:last]
+			return page
+		}
+	}
+	return make([]place[E], 0, pageSize)
+}
+
+// put takes over empty pages.
+func (s *spare[E]) put(empty [][]place[E]) {
+	if s == nil {
+		return
+	}
+	pages := s.pages.Value()
+	if pages == nil {
+		pages = new([][]place[E])
+		s.pages = weak.Make(pages)
+	}
+	*pages = append(*pages, empty...)
+}
 
 func (l *line[E]) len() int { return l.held }
 
@@ -85,7 +120,7 @@ func (l *line[E]) enterNew(h uint32, k Key) (e *E, isNew bool) {
 	case len(l.pages) == 0:
 		l.pages = [][]place[E]{nil}
 	case n == len(l.pages):
-		l.pages = append(l.pages, make([]place[E], 0, pageSize))
+		l.pages = append(l.pages, l.spare.take())
 	}
 	l.end++
 	l.held++
@@ -126,9 +161,6 @@ func (l *line[E]) leave(h uint32, k Key) {
 	switch {
 	case l.held == 0:
 		l.reset()
-		if l.isRoomy() {
-			*l = line[E]{}
-		}
 	case l.end > roomyLine && tooLong(l.end, l.held):
 		l.closeUp()
 	}
@@ -139,7 +171,7 @@ func tooLong(places, held int) bool { return 2*places > 3*held }
 
 // closeUp makes a line without holes, in memory of its own size.
 func (l *line[E]) closeUp() {
-	var closed line[E]
+	closed := line[E]{spare: l.spare}
 	for p := range l.all {
 		*closed.enter(p.hash, p.key) = p.entry
 	}
@@ -166,16 +198,19 @@ func (l *line[E]) all(yield func(*place[E]) bool) {
 	}
 }
 
-// reset empties the line, which keeps its memory.
+// reset empties the line, which keeps memory for a page.
 func (l *line[E]) reset() {
+	if len(l.index) > indexKept {
+		l.index = nil
+	}
 	clear(l.index)
 	for i := range l.pages {
 		clear(l.pages[i])
 		l.pages[i] = l.pages[i][:0]
 	}
+	if len(l.pages) > 1 {
+		l.spare.put(l.pages[1:])
+		l.pages = [][]place[E]{l.pages[0]}
+	}
 	l.end, l.head, l.held = 0, 0, 0
 }
-
-// isRoomy says that the line has memory for so much that it should not keep it
-// when it is empty.
-func (l *line[E]) isRoomy() bool { return len(l.pages) > pagesKept }

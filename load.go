@@ -2,23 +2,12 @@ package informer
 
 import "iter"
 
-// A load is what is pending, and room for what is handed over of it.
-type load[T Object] struct {
-	line[pending[T]]
-	batch []Deltas[T]
-}
+// A load is what is pending.
+type load[T Object] struct{ line[pending[T]] }
 
-// empty empties the load, which keeps its memory.
-func (l *load[T]) empty() {
-	l.reset()
-	clear(l.batch)
-	l.batch = l.batch[:0]
-}
-
-// isRoomy says that the load has memory for so much that it should not keep it
-// when it is empty.
-func (l *load[T]) isRoomy() bool {
-	return l.line.isRoomy() || cap(l.batch) > pagesKept*pageSize+partSize
+// newLoad returns an empty load.
+func (f *DeltaFIFO[T]) newLoad() *load[T] {
+	return &load[T]{line[pending[T]]{spare: &f.spare}}
 }
 
 // settled yields what the list, which may be nil, what came after it, and a

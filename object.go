@@ -37,9 +37,12 @@ func sameUID(a, b types.UID) bool {
 // Objects without UID or version cannot be told apart, so they count as
 // changed.
 func unchanged[T Object](a, b T) bool {
-	version, uid := a.GetResourceVersion(), a.GetUID()
-	return version != "" && uid != "" &&
-		version == b.GetResourceVersion() && uid == b.GetUID()
+	version := a.GetResourceVersion()
+	if version == "" || version != b.GetResourceVersion() {
+		return false
+	}
+	uid := a.GetUID()
+	return uid != "" && uid == b.GetUID()
 }
 
 // older reports that version a is known to be lower than b. Versions that

@@ -51,14 +51,17 @@ func (r *root[K, T]) prepare(changes []change[T]) int {
 	ix.moves = ix.moves[:0]
 	for i := range changes {
 		c := &changes[i]
+		if ix.ofKey != nil && c.hasOld && c.hasNew {
+			continue // it stays where it is
+		}
 		ix.found.keys = ix.found.keys[:0]
 		if c.hasOld {
 			// An error was told when this was the new object.
-			_ = ix.found.collect(ix.keys, c.old)
+			_ = ix.collect(c.key, c.old)
 		}
 		n := len(ix.found.keys)
 		if c.hasNew {
-			if err := ix.found.collect(ix.keys, c.new); err != nil {
+			if err := ix.collect(c.key, c.new); err != nil {
 				ix.report(c.key, err)
 			}
 		}
@@ -70,6 +73,15 @@ func (r *root[K, T]) prepare(changes []change[T]) int {
 	}
 	ix.found.trim()
 	return len(ix.moves)
+}
+
+// collect finds out where an object is filed.
+func (ix *Index[K, T]) collect(k Key, obj T) error {
+	if ix.ofKey != nil {
+		ix.ofKey(k, ix.found.file)
+		return nil
+	}
+	return ix.found.collect(ix.keys, obj)
 }
 
 // plan adds a move of change for each key that is in these and not in those. A

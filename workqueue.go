@@ -33,7 +33,7 @@ import (
 //	4 * Ageing + n * s / w
 //
 // after it became ready, where n keys were ahead of it, or leased, when it had
-// risen to the highest priority.
+// risen to the highest priority (or within 2 ms after that).
 //
 // Most programs add keys with [Enqueue] and have them worked off by
 // [WorkQueue.Run]; those who want a loop of their own call [WorkQueue.Get] and
