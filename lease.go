@@ -294,6 +294,8 @@ func (q *WorkQueue[K]) againLocked(slot uint32, end *ending, taken bool) {
 	w := q.keys.at(slot)
 	if w.pending() {
 		q.raiseLocked(slot, end.priority)
+	} else {
+		w.priority = end.priority
 	}
 	switch {
 	case w.at == workAgain:
@@ -303,7 +305,7 @@ func (q *WorkQueue[K]) againLocked(slot uint32, end *ending, taken bool) {
 		if end.how == EndedRetry && !end.failed && !w.pending() {
 			w.added = q.clock.now() // a new beginning
 		}
-		q.scheduleLocked(slot, q.dueLocked(end), keepEarliest, end.priority)
+		q.scheduleLocked(slot, q.dueLocked(end), keepEarliest)
 		w.limited = w.at == workDelayed && (w.limited || end.limited)
 	}
 }
