@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-99a027e8/informer"
@@ -309,73 +308,4 @@ func TestWorkQueue_ItemsOfOneInstant(t *testing.T) {
 	done.Store(true)
 	moving.Wait()
 	t.Logf("%d moves while %d looked", moves, looks)
-}
-
-// TestWorkQueue_ItemsWhileAllChanges (promise 24: nothing hides): whoever looks sees
-// what was there when the look began, each key once, though meanwhile all of them
-// go, others come, and memory is given back.
-func TestWorkQueue_ItemsWhileAllChanges(t *testing.T) {
-	const keys = 3000
-	for _, change := range []struct {
-		name string
-		do   func(t *testing.T, q *informer.WorkQueue[int])
-	}{
-		{"cancelled", func(t *testing.T, q *informer.WorkQueue[int]) {
-			for k := range keys {
-				q.Cancel(k)
-			}
-		}},
-		{"cancelled, others added", func(t *testing.T, q *informer.WorkQueue[int]) {
-			for k := range keys {
-				q.Cancel(k)
-				q.Add(k + keys)
-			}
-		}},
-		{"leased and done", func(t *testing.T, q *informer.WorkQueue[int]) {
-			for range keys {
-				leaseNow(t, q).Done()
-			}
-		}},
-		{"leased and parked", func(t *testing.T, q *informer.WorkQueue[int]) {
-			for range keys {
-				leaseNow(t, q).Park(errSource)
-			}
-		}},
-		{"postponed", func(t *testing.T, q *informer.WorkQueue[int]) {
-			for k := range keys {
-				q.Reschedule(k, time.Hour)
-			}
-		}},
-		{"drained", func(t *testing.T, q *informer.WorkQueue[int]) {
-			ctx, stop := context.WithCancel(context.Background())
-			stop()
-			_, _ = q.Drain(ctx)
-		}},
-	} {
-		t.Run(change.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t, informer.QueueOptions[int]{Group: func(k int) string { return string(rune('a' + k%7)) }})
-				for k := range keys {
-					q.Add(k)
-				}
-				shown := map[int]int{}
-				informer.QueueView(q, func(item informer.Item[int]) {
-					if len(shown) == 0 {
-						change.do(t, q)
-						<-time.After(2 * time.Second)
-					}
-					shown[item.Key]++
-					if item.State != informer.ItemReady || item.Key >= keys || shown[item.Key] > 1 || item.Age != 0 {
-						t.Errorf("%+v is shown, for the %dth time", item, shown[item.Key])
-					}
-				})
-				if len(shown) != keys {
-					t.Errorf("%d keys are shown, want %d", len(shown), keys)
-				}
-				if err := informer.ValidateQueue(q); err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
 }

@@ -225,6 +225,7 @@ func TestLease_RetryAfterOfServers(t *testing.T) {
 		{"wrapped", fmt.Errorf("update: %w", busy), 7},
 		{"joined", errors.Join(errSource, busy), 7},
 		{"a timeout", apierrors.NewServerTimeout(schema.GroupResource{Resource: "pods"}, "get", 9), 9},
+		{"a timeout without a pause", apierrors.NewServerTimeout(schema.GroupResource{Resource: "pods"}, "get", 0), 2},
 		{"without a pause", apierrors.NewTooManyRequests("busy", 0), 2},
 		{"negative", apierrors.NewTooManyRequests("busy", -7), 2},
 		{"another error", apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errSource), 2},
@@ -415,7 +416,7 @@ func TestWorkQueue_HooksThatPanic(t *testing.T) {
 			}
 		}
 		if err := informer.ValidateQueue(q); got != want || err != nil {
-			t.Errorf("%s: the key is %s, want %s; %v", when, got, want, err)
+			t.Fatalf("%s: the key is %s, want %s; %v", when, got, want, err)
 		}
 	}
 	during("OnAdd", func() { q.Add("a") })
