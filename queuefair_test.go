@@ -209,12 +209,13 @@ func TestWorkQueue_NoisyTenant(t *testing.T) {
 				<-time.After(4 * time.Duration(test.noisy) * service)
 				mu.Lock()
 				at := slices.Index(order, quiet)
+				passed := slices.Clone(order[before:max(at, before)])
 				mu.Unlock()
 				if at < 0 {
 					t.Fatalf("the quiet tenant was not served within %v", time.Since(began))
 				}
 				turns := map[string]int{}
-				for _, k := range order[before:at] {
+				for _, k := range passed {
 					turns[k.tenant]++
 				}
 				for _, tenant := range slices.Sorted(maps.Keys(turns)) {

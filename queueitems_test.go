@@ -13,50 +13,51 @@ import (
 	"github.com/seed-99a027e8/informer"
 )
 
-// A changingQueue has thousands of keys, as many in each state that there is.
+// A changingQueue has thousands of keys in every state that there is.
 type changingQueue struct {
 	*informer.WorkQueue[int]
 	t      *testing.T
 	leases []informer.Lease[int]
 }
 
-const changingKeys = 4000
+// changingSlots is how many slots there are. Every fourth is free.
+const changingSlots = 8000
 
-// newChangingQueue returns a queue of which a quarter is ready, delayed, leased and
-// parked. It has free slots as well.
+// newChangingQueue returns a queue with a thousand keys each that are ready,
+// leased and parked, and three thousand that are delayed.
 func newChangingQueue(t *testing.T) *changingQueue {
 	q := &changingQueue{t: t}
 	q.WorkQueue = newQueue(t, informer.QueueOptions[int]{
 		Group:   func(k int) string { return string(rune('a' + k%7)) },
 		Limiter: fixedLimiter[int](time.Second),
 	})
-	for k := range 2 * changingKeys {
+	for k := range changingSlots {
 		q.AddAfter(k, time.Hour)
 	}
-	for k := range changingKeys {
-		q.Cancel(2 * k)
+	for k := 0; k < changingSlots; k += 4 {
+		q.Cancel(k)
 	}
-	for k := range changingKeys / 4 {
-		q.Add(8*k + 1)
+	for k := 1; k < changingSlots; k += 8 {
+		q.Add(k)
 	}
-	for range changingKeys / 4 {
+	for range changingSlots / 8 {
 		leaseNow(t, q.WorkQueue).Park(errSource)
 	}
-	for k := range changingKeys / 4 {
-		q.Add(8*k + 3)
+	for k := 3; k < changingSlots; k += 8 {
+		q.Add(k)
 	}
-	for range changingKeys / 4 {
+	for range changingSlots / 8 {
 		q.leases = append(q.leases, leaseNow(t, q.WorkQueue))
 	}
-	for k := range changingKeys / 4 {
-		q.Add(8*k + 5)
+	for k := 5; k < changingSlots; k += 8 {
+		q.Add(k)
 	}
 	return q
 }
 
 // each calls do with every key, and with some that are not in the queue.
 func (q *changingQueue) each(do func(k int)) {
-	for k := range 2*changingKeys + 100 {
+	for k := range changingSlots + 100 {
 		do(k)
 	}
 }
@@ -95,12 +96,12 @@ func TestWorkQueue_ItemsWhileAllChanges(t *testing.T) {
 			})
 		},
 		"leased": func(q *changingQueue) {
-			for range changingKeys / 4 {
+			for range changingSlots / 8 {
 				leaseNow(q.t, q.WorkQueue)
 			}
 		},
 		"leased and done": func(q *changingQueue) {
-			for range changingKeys / 4 {
+			for range changingSlots / 8 {
 				leaseNow(q.t, q.WorkQueue).Done()
 			}
 		},
@@ -121,8 +122,8 @@ func TestWorkQueue_ItemsWhileAllChanges(t *testing.T) {
 				for _, item := range q.Items() {
 					want[item.Key] = item
 				}
-				if len(want) != changingKeys {
-					t.Fatalf("%d keys are in the queue, want %d", len(want), changingKeys)
+				if len(want) != changingSlots*3/4 {
+					t.Fatalf("%d keys are in the queue, want %d", len(want), changingSlots*3/4)
 				}
 				informer.QueueView(q.WorkQueue, func(item informer.Item[int]) {
 					if len(got) == 0 {
@@ -140,7 +141,7 @@ func TestWorkQueue_ItemsWhileAllChanges(t *testing.T) {
 				if err := informer.ValidateQueue(q.WorkQueue); err != nil {
 					t.Error(err)
 				}
-				if name == "most cancelled" && informer.QueueRoom(q.WorkQueue) < changingKeys {
+				if name == "most cancelled" && informer.QueueRoom(q.WorkQueue) < changingSlots {
 					t.Error("memory was given back while somebody looked")
 				}
 				<-time.After(2 * time.Second)
