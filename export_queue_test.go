@@ -302,7 +302,7 @@ func QueueViewSpans[K comparable](q *WorkQueue[K]) (spans []time.Duration, most 
 }
 
 // QueueView calls look with each item, as Items reads them.
-func QueueView[K comparable](q *WorkQueue[K], look func(Item[K])) { q.view(look) }
+func QueueView[K comparable](q *WorkQueue[K], look func(Item[K])) { q.view(func() {}, look) }
 
 // QueueRoom tells for how many keys the queue has room.
 func QueueRoom[K comparable](q *WorkQueue[K]) int {

@@ -52,14 +52,12 @@ func (l *Latency) count(d time.Duration) {
 // Stats returns the numbers of the queue at this instant. It goes through all
 // keys, as [WorkQueue.Items] does.
 func (q *WorkQueue[K]) Stats() QueueStats {
-	q.mu.Lock()
-	s := q.stats
-	q.mu.Unlock()
-	s.Ready = make(map[Priority]int)
-	q.view(func(item Item[K]) {
+	var s QueueStats
+	ready := make(map[Priority]int)
+	q.view(func() { s = q.stats }, func(item Item[K]) {
 		switch item.State {
 		case ItemReady:
-			s.Ready[item.Priority]++
+			ready[item.Priority]++
 			s.Oldest = max(s.Oldest, item.Age)
 		case ItemLeased:
 			s.Leased++
@@ -72,5 +70,6 @@ func (q *WorkQueue[K]) Stats() QueueStats {
 			s.Delayed++
 		}
 	})
+	s.Ready = ready
 	return s
 }

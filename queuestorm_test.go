@@ -190,6 +190,9 @@ func (s *queueStorm) look() {
 		if leased > stormWorkers || stats.Leased > stormWorkers {
 			s.Errorf("%d workers hold %d leases, or %d", stormWorkers, leased, stats.Leased)
 		}
+		if open := stats.Waited.Count - stats.Worked.Count; int(open) != stats.Leased {
+			s.Errorf("of %d leases, %d have ended, and %d are open", stats.Waited.Count, stats.Worked.Count, stats.Leased)
+		}
 		s.looks.Add(1)
 	}
 }
