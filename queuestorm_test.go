@@ -167,7 +167,7 @@ func (s *queueStorm) work(ctx context.Context, k int) error {
 func (s *queueStorm) look() {
 	for !s.draining.Load() {
 		items := s.queue.Items()
-		stats := s.queue.Stats()
+		stats := s.stats()
 		if s.draining.Load() {
 			return
 		}
@@ -190,11 +190,19 @@ func (s *queueStorm) look() {
 		if leased > stormWorkers || stats.Leased > stormWorkers {
 			s.Errorf("%d workers hold %d leases, or %d", stormWorkers, leased, stats.Leased)
 		}
+		s.looks.Add(1)
+	}
+}
+
+// stats returns Stats. What it counts and what it sees are of one instant.
+func (s *queueStorm) stats() (stats informer.QueueStats) {
+	for range 4 {
+		stats = s.queue.Stats()
 		if open := stats.Waited.Count - stats.Worked.Count; int(open) != stats.Leased {
 			s.Errorf("of %d leases, %d have ended, and %d are open", stats.Waited.Count, stats.Worked.Count, stats.Leased)
 		}
-		s.looks.Add(1)
 	}
+	return stats
 }
 
 // TestWorkQueue_Storm (promises 22 and 24): eight workers, adders of every kind,
