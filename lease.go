@@ -28,9 +28,9 @@ type Lease[K comparable] struct {
 }
 
 // Age returns how long ago the key was added that is leased: its first add since
-// it was leased before, or, if it failed then and was not added since, the first
-// before that. A RetryAfter with nothing gone wrong counts as an add. It counts
-// to 52 days, in steps of about a millisecond.
+// it was leased before, or, if it failed then and was not added meanwhile, the
+// first before that. A RetryAfter with nothing gone wrong counts as an add. Age
+// counts to 52 days, in steps of about a millisecond.
 func (l Lease[K]) Age() time.Duration {
 	if l.queue == nil {
 		return 0
