@@ -212,6 +212,8 @@ func (s *queueStorm) stats() (stats informer.QueueStats) {
 func TestWorkQueue_Storm(t *testing.T) {
 	enough := int64(10_000)
 	switch {
+	case *fullSize && raceEnabled:
+		enough = 100_000
 	case *fullSize:
 		enough = 1_000_000
 	case raceEnabled:
