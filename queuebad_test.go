@@ -205,10 +205,12 @@ func TestWorkQueue_BadInput(t *testing.T) {
 			l := q.lease()
 			go q.drainSlowly()
 			synctest.Wait()
-			q.say(q.Unpark("a"), l.Done())
+			q.say(q.Unpark("a"))
+			done := l.Done()
 			synctest.Wait()
+			q.say(done)
 			q.state()
-		}, "false true, rest [a] <nil>, empty"},
+		}, "false, rest [a] <nil>, true, empty"},
 		{"parked, then drained", func(q *badQueue) { q.Add("a"); q.lease().Park(nil); q.drain(); q.state() }, "drained [a] false, empty"},
 		{"drained twice", func(q *badQueue) { q.AddAfter("a", s); q.drain(); q.drain() }, "drained [a] false, drained [] false"},
 		{"unparked, not parked", func(q *badQueue) { q.Add("a"); q.say(q.Unpark("a"), q.Unpark("b")); q.state() }, "false false, a Ready"},
