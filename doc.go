@@ -54,6 +54,14 @@
 // and created again under the same name is a deletion and an addition, never an
 // update.
 //
+// # Work
+//
+// A [WorkQueue] leases each key to one worker at a time, and loses none: what fails
+// is retried or parked, what is left at the end is returned. It has priorities that
+// cannot starve, fair shares, limits and numbers for those who ask for them. Each
+// call of client-go's workqueue and controller-runtime's priorityqueue, and what
+// takes its place, is in docs/workqueue.md.
+//
 // # Versions
 //
 // [Informer.WaitForResourceVersion] lets you read your own writes. The cache does

@@ -1,6 +1,7 @@
 package informer_test
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -52,4 +53,50 @@ func ExampleDefaultLimiter() {
 	fmt.Println(limiter.When("web"), limiter.When("web"), limiter.When("web"))
 	// Output:
 	// 5ms 10ms 20ms
+}
+
+// Full jitter spreads what failed together over the whole delay. A bucket stays
+// outside: what it says is the least.
+func ExampleFullJitter() {
+	limiter := informer.MaxOf(
+		informer.FullJitter(informer.ExponentialLimiter[string](time.Second, time.Minute)),
+		informer.BucketLimiter[string](10, 100))
+	delay := limiter.When("web")
+	fmt.Println(delay >= 0, delay <= time.Second)
+	// Output:
+	// true true
+}
+
+// Each tenant of a queue has tokens of its own: a noisy one waits for its own,
+// and holds nobody back.
+func ExampleGroupBucketLimiter() {
+	tenant := func(key informer.Key) string { return key.Namespace }
+	queue, err := informer.NewWorkQueue(informer.QueueOptions[informer.Key]{
+		Limiter: informer.MaxOf(
+			informer.ExponentialLimiter[informer.Key](time.Millisecond, time.Minute),
+			informer.GroupBucketLimiter(tenant, 1, 2)), // one a second, two at once
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i := range 3 {
+		queue.AddLimited(informer.Key{Namespace: "noisy", Name: fmt.Sprint(i)})
+	}
+	queue.AddLimited(informer.Key{Namespace: "quiet", Name: "0"})
+
+	for range 4 {
+		lease, err := queue.Get(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(lease.Key)
+		lease.Done()
+	}
+	// Output:
+	// noisy/0
+	// noisy/1
+	// quiet/0
+	// noisy/2
 }

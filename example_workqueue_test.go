@@ -152,7 +152,7 @@ func ExampleRetryAfter() {
 	// true
 }
 
-// An error can say that no retry would help.
+// An error can say that no retry would help: the key is parked.
 func ExampleTerminal() {
 	queue, err := informer.NewWorkQueue(informer.QueueOptions[string]{
 		OnError: func(key string, err error) { fmt.Println(key, "failed:", err) },
@@ -164,8 +164,129 @@ func ExampleTerminal() {
 	queue.Add("web")
 	lease, _ := queue.Get(context.Background())
 	lease.Retry(informer.Terminal(errors.New("no such image")))
-	fmt.Println("pending:", queue.Len())
+	fmt.Println("pending:", queue.Len(), "parked:", queue.Stats().Parked)
 	// Output:
 	// web failed: no such image (not retried)
-	// pending: 0
+	// pending: 0 parked: 1
+}
+
+// Groups take turns: the key of one tenant does not wait for all of another's.
+func ExampleQueueOptions_group() {
+	queue, err := informer.NewWorkQueue(informer.QueueOptions[informer.Key]{
+		Group: func(key informer.Key) string { return key.Namespace },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		queue.Add(informer.Key{Namespace: "noisy", Name: name})
+	}
+	queue.Add(informer.Key{Namespace: "quiet", Name: "x"})
+	queue.Add(informer.Key{Namespace: "quiet", Name: "y"})
+
+	for queue.Len() > 0 {
+		lease, err := queue.Get(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(lease.Key)
+		lease.Done()
+	}
+	// Output:
+	// noisy/a
+	// quiet/x
+	// noisy/b
+	// quiet/y
+	// noisy/c
+	// noisy/d
+}
+
+// A key whose attempts all fail is parked. Items tells of it; Unpark, or a new
+// add, releases it.
+func ExampleWorkQueue_Unpark() {
+	queue, err := informer.NewWorkQueue(informer.QueueOptions[string]{
+		MaxAttempts: 2,
+		Limiter:     informer.ExponentialLimiter[string](time.Millisecond, time.Second),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	queue.Add("web")
+	for range 2 {
+		lease, err := queue.Get(context.Background()) // waits for the retry
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		lease.Retry(errors.New("no such image"))
+	}
+	for _, item := range queue.Items() {
+		fmt.Println(item.Key, item.State, item.Attempts, item.Err)
+	}
+	fmt.Println("released:", queue.Unpark("web"))
+	for _, item := range queue.Items() {
+		fmt.Println(item.Key, item.State, item.Attempts, item.Err)
+	}
+	// Output:
+	// web Parked 2 no such image
+	// released: true
+	// web Ready 0 <nil>
+}
+
+// A key that changes often is worked on once it is quiet.
+func ExampleQueueOptions_debounce() {
+	queue, err := informer.NewWorkQueue(informer.QueueOptions[string]{
+		Debounce:       20 * time.Millisecond,
+		DebounceAtMost: time.Minute, // if it is never quiet
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	start := time.Now()
+	for range 100 {
+		queue.Add("web")
+	}
+	lease, err := queue.Get(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(lease.Key, time.Since(start) >= 20*time.Millisecond)
+	lease.Done()
+	fmt.Println("left:", queue.Len())
+	// Output:
+	// web true
+	// left: 0
+}
+
+// The function of Run finds out how often its key has failed, and can finish the
+// lease as it likes.
+func ExampleWorkQueue_LeaseOf() {
+	queue, err := informer.NewWorkQueue(informer.QueueOptions[string]{
+		Limiter: informer.ExponentialLimiter[string](time.Millisecond, time.Second),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	queue.Add("web")
+
+	ctx, stop := context.WithCancel(context.Background())
+	err = queue.Run(ctx, 1, func(ctx context.Context, key string) error {
+		err := errors.New("no such image")
+		if lease, ok := queue.LeaseOf(ctx); ok && lease.Attempt == 3 {
+			fmt.Println("given up at attempt", lease.Attempt)
+			lease.Park(err)
+			stop()
+		}
+		return err // counts only if the lease is not finished
+	})
+	fmt.Println("run:", err, "parked:", queue.Stats().Parked)
+	// Output:
+	// given up at attempt 3
+	// run: <nil> parked: 1
 }

@@ -88,13 +88,13 @@ func validateState[T Object](s *state[T]) error {
 	if err := validateKeys(s); err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
-	if err := validateVec(&s.slots, s.epoch); err != nil {
+	if err := validateVec(&s.slots, s.epoch, func(c **chunk[T]) bool { return *c != nil }); err != nil {
 		return fmt.Errorf("slots: %w", err)
 	}
 	live := 0
 	var zero T
 	for i := range s.slots.n {
-		c := s.slots.at(i)
+		c := s.chunk(i)
 		live += bits.OnesCount32(c.live)
 		if c.owner > s.epoch {
 			return fmt.Errorf("chunk %d is of epoch %d, the state of %d", i, c.owner, s.epoch)
@@ -176,7 +176,7 @@ func (r *root[K, T]) wanted(s *state[T]) map[uint32]map[K]bool {
 	return want
 }
 
-func validateVec[B any](v *vec[B], e epoch) error {
+func validateVec[B any](v *vec[B], e epoch, there func(*B) bool) error {
 	if want := (v.n + fanout - 1) / fanout; len(v.root) != want {
 		return fmt.Errorf("%d branches for %d blocks", len(v.root), v.n)
 	}
@@ -185,8 +185,8 @@ func validateVec[B any](v *vec[B], e epoch) error {
 			return fmt.Errorf("branch %d is of epoch %d, the root of %d, the state of %d", i, b.owner, v.owner, e)
 		}
 		for j, kid := range b.kids {
-			if inside := i*fanout+j < v.n; inside != (kid != nil) {
-				return fmt.Errorf("block %d of %d: there = %v", i*fanout+j, v.n, kid != nil)
+			if inside := i*fanout+j < v.n; inside != there(&kid) {
+				return fmt.Errorf("block %d of %d: there = %v", i*fanout+j, v.n, !inside)
 			}
 		}
 	}
@@ -194,7 +194,7 @@ func validateVec[B any](v *vec[B], e epoch) error {
 }
 
 func validateTable[K comparable, V any](t *table[K, V], e epoch) error {
-	if err := validateVec(&t.pages, e); err != nil {
+	if err := validateVec(&t.pages, e, func(p *page[K, V]) bool { return p.owner != 0 || p.cells != nil }); err != nil {
 		return err
 	}
 	if pages := t.pages.n; t.n > pageFill*pages || pages > 1 && t.n < pageFill/2*pages || (t.n == 0) != (pages == 0) {
@@ -207,7 +207,7 @@ func validateTable[K comparable, V any](t *table[K, V], e epoch) error {
 		if p.owner > e {
 			return fmt.Errorf("page %d is of epoch %d, the state of %d", i, p.owner, e)
 		}
-		if cap(p.cells) > 2*(len(p.cells)+pageSlack)+1 { // Clone rounds up
+		if cap(p.cells) > 4*(len(p.cells)+pageSlack)+1 { // Clone rounds up
 			return fmt.Errorf("page %d has room for %d, and holds %d", i, cap(p.cells), len(p.cells))
 		}
 		for j := range p.cells {
@@ -270,7 +270,7 @@ func validateGroup(g *group, e epoch) error {
 
 // objectIn returns what is in slot.
 func objectIn[T Object](s *state[T], slot uint32) (obj T, ok bool) {
-	s.slots.at(int(slot/chunkSize)).each(1<<(slot%chunkSize), func(o T) bool {
+	s.chunk(int(slot/chunkSize)).each(1<<(slot%chunkSize), func(o T) bool {
 		obj, ok = o, true
 		return true
 	})
@@ -310,7 +310,7 @@ func validateKeys[T Object](s *state[T]) error {
 
 // A TestVec is a vec of ints, one a block, that a rapid model can drive.
 type TestVec struct {
-	v vec[int]
+	v vec[*int]
 	e epoch
 }
 
@@ -325,11 +325,13 @@ func (v *TestVec) Pop() int     { return *v.v.pop(v.e) }
 func (v *TestVec) Set(i, x int) { *v.v.place(v.e, i) = &x }
 func (v *TestVec) List() (l []int) {
 	for i := range v.v.n {
-		l = append(l, *v.v.at(i))
+		l = append(l, **v.v.at(i))
 	}
 	return l
 }
-func (v *TestVec) Validate() error { return validateVec(&v.v, v.e) }
+func (v *TestVec) Validate() error {
+	return validateVec(&v.v, v.e, func(x **int) bool { return *x != nil })
+}
 
 // A TestTable is a table of ints. Its hash is poor on purpose.
 type TestTable struct {
@@ -362,19 +364,30 @@ func (t *TestTable) Map() map[int]int {
 	t.t.each(func(c *cell[int, int]) bool { m[c.key] = c.value; return true })
 	return m
 }
+
+// Renew returns what renew makes of t, whose values it doubles.
+func (t *TestTable) Renew(epochs *int) *TestTable {
+	to := t.Fork(epochs)
+	to.t = t.t.renew(to.e, func(c *cell[int, int]) int { return 2 * c.value })
+	return to
+}
 func (t *TestTable) Validate() error { return validateTable(&t.t, t.e) }
 
 // A TestPosting is a set of slots, which begins with slot 0.
 type TestPosting struct {
-	p posting
-	e epoch
+	p    posting
+	e    epoch
+	room *[]uint32 // that all forks move to
 }
 
 // Fork returns p as it is now; both can be written from then on.
 func (p *TestPosting) Fork(epochs *int) *TestPosting {
 	*epochs += 2
 	p.e = epoch(*epochs - 1)
-	return &TestPosting{p.p, epoch(*epochs)}
+	if p.room == nil {
+		p.room = new([]uint32)
+	}
+	return &TestPosting{p.p, epoch(*epochs), p.room}
 }
 func (p *TestPosting) Add(slot uint32)       { p.p.add(p.e, slot) }
 func (p *TestPosting) Remove(slot uint32)    { p.p.remove(p.e, slot) }
@@ -384,7 +397,7 @@ func (p *TestPosting) List() (l []uint32)    { return p.p.list() }
 
 // Move moves each slot as moved says.
 func (p *TestPosting) Move(moved []uint32) (any bool) {
-	p.p, any = p.p.moved(p.e, moved)
+	p.p, any = p.p.moved(p.e, moved, p.room)
 	return any
 }
 func (p *TestPosting) Validate() error { return validatePosting(&p.p, p.e) }

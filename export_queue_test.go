@@ -16,20 +16,6 @@ func QueueWaiting[K comparable](q *WorkQueue[K]) int {
 // QueueClockRuns tells whether the clock of the queue has a timer.
 func QueueClockRuns[K comparable](q *WorkQueue[K]) bool { return q.clock.fresh.Load() }
 
-// LimiterEntries tells how many keys an exponential or fast-slow limiter
-// remembers, and how many it has room for.
-func LimiterEntries[K comparable](l RateLimiter[K]) (entries, room int) {
-	calls := l.(*countingLimiter[K]).calls
-	for i := range calls.shards {
-		s := &calls.shards[i]
-		s.mu.Lock()
-		entries += s.young.len() + s.old.len()
-		room += cap(s.young.slots) + cap(s.old.slots)
-		s.mu.Unlock()
-	}
-	return entries, room
-}
-
 // Slab opens a slab to the tests. Hash is the caller's, so that it can collide.
 type Slab struct{ s slab[int, int] }
 
@@ -302,7 +288,7 @@ func QueueViewSpans[K comparable](q *WorkQueue[K]) (spans []time.Duration, most 
 }
 
 // QueueView calls look with each item, as Items reads them.
-func QueueView[K comparable](q *WorkQueue[K], look func(Item[K])) { q.view(func() {}, look) }
+func QueueView[K comparable](q *WorkQueue[K], look func(Item[K])) { q.view(look) }
 
 // QueueRoom tells for how many keys the queue has room.
 func QueueRoom[K comparable](q *WorkQueue[K]) int {

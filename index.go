@@ -126,7 +126,7 @@ func (ix *Index[K, T]) build() error {
 		part = part[:0]
 	}
 	for i := range s.slots.n {
-		c := s.slots.at(i)
+		c := s.chunk(i)
 		for live := c.live; live != 0; live &= live - 1 {
 			bit := bits.TrailingZeros32(live)
 			key := s.keys.cells[c.cells[bit]-1].full()
@@ -162,7 +162,7 @@ func (ix *Index[K, T]) In(r Reader[T], k K) iter.Seq[T] {
 			return
 		}
 		if p := r.files.find(hashOf(ix.x.seed, k), k); p != nil {
-			for c := p.cursor(); c.next() && s.slots.at(c.chunk).each(c.mask, yield); {
+			for c := p.cursor(); c.next() && s.chunk(c.chunk).each(c.mask, yield); {
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func (ix *Index[K, T]) List(k K) []T {
 	}
 	list := make([]T, 0, p.len())
 	for c := p.cursor(); c.next(); {
-		list = s.slots.at(c.chunk).appendTo(list, c.mask)
+		list = s.chunk(c.chunk).appendTo(list, c.mask)
 	}
 	return list
 }

@@ -51,7 +51,7 @@ func (l Lease[K]) Done() bool {
 	if l.queue == nil {
 		return false
 	}
-	return l.queue.finish(&l, &ending{how: EndedDone})
+	return l.queue.finish(&l, &verdict{how: EndedDone})
 }
 
 // Retry finishes the lease: what there was to do has not been done, because of
@@ -94,7 +94,7 @@ func (l Lease[K]) fail(err error, how End) (taken bool) {
 	if !q.takeOver(&l) {
 		return false
 	}
-	end := ending{how: EndedRetry, failed: true, due: noDelay, priority: l.Priority.known(), err: err}
+	end := verdict{how: EndedRetry, failed: true, due: noDelay, priority: l.Priority.known(), err: err}
 	defer func() { taken = q.finish(&l, &end) }()
 
 	if q.onError != nil && isFailure(err) {
@@ -139,8 +139,18 @@ func (e End) String() string {
 	return "Unknown"
 }
 
-// An ending is what is to become of the key of a lease.
-type ending struct {
+// An Ending says how a lease ended.
+type Ending struct {
+	// How says what becomes of the key.
+	How End
+	// Held is how long it was leased, to about a millisecond.
+	Held time.Duration
+	// Err is what [Lease.Retry] or [Lease.Park] was called with.
+	Err error
+}
+
+// A verdict is what is to become of the key of a lease.
+type verdict struct {
 	how     End
 	failed  bool  // it counts as an attempt
 	limited bool  // due came from the limiter
@@ -152,14 +162,14 @@ type ending struct {
 }
 
 // again reports that the key is to be ready again.
-func (e *ending) again() bool { return e.how == EndedRetry || e.how == EndedEarly }
+func (v *verdict) again() bool { return v.how == EndedRetry || v.how == EndedEarly }
 
 // forgets reports that the limiter is to begin anew with the key.
-func (e *ending) forgets() bool { return e.how != EndedEarly && (!e.failed || e.how == EndedPark) }
+func (v *verdict) forgets() bool { return v.how != EndedEarly && (!v.failed || v.how == EndedPark) }
 
 // release finishes the lease as if it had not been: the key is ready again.
 func (l Lease[K]) release() bool {
-	return l.queue.finish(&l, &ending{how: EndedEarly, due: noDelay, priority: l.Priority.known()})
+	return l.queue.finish(&l, &verdict{how: EndedEarly, due: noDelay, priority: l.Priority.known()})
 }
 
 // leaseLocked leases the next key in line to l, which is zero. There is one. The
@@ -174,7 +184,7 @@ func (q *WorkQueue[K]) leaseLocked(l *Lease[K]) {
 	now, w := q.clock.now(), q.keys.at(slot)
 	w.setLease(q.leases)
 	w.stamp = now
-	q.stats.Waited.count(since.until(now))
+	q.counts.Waited.count(since.until(now))
 	l.Key, l.Attempt, l.Priority = q.keys.key(slot), int(w.attempts)+1, w.priority
 	l.queue, l.number, l.slot = q, q.leases, slot
 	l.added, l.waited, l.started = w.added, now-since, now
@@ -216,7 +226,7 @@ func (q *WorkQueue[K]) takeOver(l *Lease[K]) bool {
 
 // finish ends l. It returns false if l has been ended before, or if the key was
 // to be leased again and the queue has ended.
-func (q *WorkQueue[K]) finish(l *Lease[K], end *ending) bool {
+func (q *WorkQueue[K]) finish(l *Lease[K], end *verdict) bool {
 	q.lock()
 	slot := q.heldLocked(l)
 	if slot == noSlot {
@@ -232,7 +242,7 @@ func (q *WorkQueue[K]) finish(l *Lease[K], end *ending) bool {
 
 // forget ends l and makes the limiter forget its key, while no one else can have
 // it.
-func (q *WorkQueue[K]) forget(l *Lease[K], end *ending) (taken bool) {
+func (q *WorkQueue[K]) forget(l *Lease[K], end *verdict) (taken bool) {
 	if !q.takeOver(l) {
 		return false
 	}
@@ -249,12 +259,12 @@ func (q *WorkQueue[K]) forget(l *Lease[K], end *ending) (taken bool) {
 // finishAndUnlock ends l, which is that of the key in slot, and tells OnEnd. It
 // reports false if the key was to be leased again and the queue has ended. The
 // caller holds mu.
-func (q *WorkQueue[K]) finishAndUnlock(l *Lease[K], slot uint32, end *ending) bool {
+func (q *WorkQueue[K]) finishAndUnlock(l *Lease[K], slot uint32, end *verdict) bool {
 	took := l.started.until(q.clock.now())
 	taken := q.finishLocked(slot, end, took)
 	q.unlockAndWake()
 	if q.onEnd != nil {
-		q.onEnd(*l, end.how, took)
+		q.onEnd(*l, Ending{end.how, took, end.err})
 	}
 	return taken
 }
@@ -262,7 +272,7 @@ func (q *WorkQueue[K]) finishAndUnlock(l *Lease[K], slot uint32, end *ending) bo
 // finishLocked ends the lease of the key in slot, which took so long. It reports
 // false if the key was to be leased again and the queue has ended. The caller
 // holds mu.
-func (q *WorkQueue[K]) finishLocked(slot uint32, end *ending, took time.Duration) bool {
+func (q *WorkQueue[K]) finishLocked(slot uint32, end *verdict, took time.Duration) bool {
 	q.noteLocked(slot)
 	w := q.keys.at(slot)
 	taken := end.how == EndedDone || q.stage != queueEnded
@@ -290,7 +300,7 @@ func (q *WorkQueue[K]) finishLocked(slot uint32, end *ending, took time.Duration
 
 // againLocked makes the key in slot, whose lease has ended, ready again, unless
 // the queue did not take it. The caller holds mu.
-func (q *WorkQueue[K]) againLocked(slot uint32, end *ending, taken bool) {
+func (q *WorkQueue[K]) againLocked(slot uint32, end *verdict, taken bool) {
 	w := q.keys.at(slot)
 	if w.pending() {
 		q.raiseLocked(slot, end.priority)
@@ -311,15 +321,15 @@ func (q *WorkQueue[K]) againLocked(slot uint32, end *ending, taken bool) {
 }
 
 // countLocked counts how a lease of the key in slot ended. The caller holds mu.
-func (q *WorkQueue[K]) countLocked(slot uint32, end *ending, took time.Duration) {
-	q.stats.Worked.count(took)
+func (q *WorkQueue[K]) countLocked(slot uint32, end *verdict, took time.Duration) {
+	q.counts.Worked.count(took)
 	switch end.how {
 	case EndedEarly:
 		return
 	case EndedRetry:
-		q.stats.Retries++
+		q.counts.Retries++
 	case EndedPark:
-		q.stats.Parks++
+		q.counts.Parks++
 	}
 	added := q.keys.at(slot).pending() // meanwhile
 	if end.failed && !(end.how == EndedPark && added) {
@@ -339,7 +349,7 @@ func (q *WorkQueue[K]) parkedLocked() workState {
 
 // dueLocked returns when a retried key is due. While the queue drains, that is
 // at once, which means that it is kept. The caller holds mu.
-func (q *WorkQueue[K]) dueLocked(end *ending) int64 {
+func (q *WorkQueue[K]) dueLocked(end *verdict) int64 {
 	if q.stage != queueOpen {
 		return noDelay
 	}

@@ -67,7 +67,13 @@ func TestTableModel(t *testing.T) {
 			table, m := tables[i], models[i]
 			from := rapid.IntRange(0, 300).Draw(t, "from")
 			to := from + rapid.IntRange(1, 100).Draw(t, "n")
-			switch rapid.SampledFrom([]string{"put", "remove", "fork"}).Draw(t, "op") {
+			switch rapid.SampledFrom([]string{"put", "remove", "fork", "renew"}).Draw(t, "op") {
+			case "renew":
+				twice := maps.Clone(m)
+				for k := range twice {
+					twice[k] *= 2
+				}
+				tables, models = append(tables, table.Renew(&epochs)), append(models, twice)
 			case "put":
 				for k := from; k < to; k++ {
 					_, want := m[k]

@@ -99,10 +99,28 @@ func (p *posting) list() []uint32 {
 	if p.many != nil && p.many.few != nil {
 		return slices.Clone(p.many.few)
 	}
-	list := make([]uint32, 0, p.len())
-	for c := p.cursor(); c.next(); {
-		for mask := c.mask; mask != 0; mask &= mask - 1 {
-			list = append(list, uint32(c.chunk*chunkSize+bits.TrailingZeros32(mask)))
+	if p.many == nil {
+		return []uint32{p.one}
+	}
+	list := make([]uint32, 0, p.many.n)
+	for i, g := range p.many.groups {
+		if g != nil {
+			list = appendSlots(list, g, uint32(i*groupSize))
+		}
+	}
+	return list
+}
+
+// appendSlots appends the slots of g, of which first is the first.
+func appendSlots(list []uint32, g *group, first uint32) []uint32 {
+	for _, offset := range g.few {
+		list = append(list, first+uint32(offset))
+	}
+	if g.words != nil {
+		for i, word := range g.words {
+			for ; word != 0; word &= word - 1 {
+				list = append(list, first+uint32(i*chunkSize+bits.TrailingZeros32(word)))
+			}
 		}
 	}
 	return list
@@ -110,20 +128,36 @@ func (p *posting) list() []uint32 {
 
 // moved returns a posting of epoch e in which each slot i is moved[i]-1 instead,
 // in the same order; and whether it holds any. A slot for which moved is 0 goes.
-func (p *posting) moved(e epoch, moved []uint32) (to posting, some bool) {
+// A list of few slots is cut from room.
+func (p *posting) moved(e epoch, moved []uint32, room *[]uint32) (to posting, some bool) {
 	if p.many == nil {
 		at := moved[p.one]
 		return posting{one: at - 1}, at != 0
 	}
-	slots := p.list()
-	for i, slot := range slots {
-		slots[i] = moved[slot]
+	slots := p.many.few
+	if slots == nil {
+		slots = p.list()
+	} else {
+		slots = append(cut(room, len(slots)), slots...)
 	}
-	slots = fit(slices.DeleteFunc(slots, func(at uint32) bool { return at == 0 }))
-	for i := range slots {
-		slots[i]--
+	kept := slots[:0]
+	for _, slot := range slots {
+		if at := moved[slot]; at != 0 {
+			kept = append(kept, at-1)
+		}
 	}
-	return newPosting(e, slots), len(slots) > 0
+	return newPosting(e, fit(kept)), len(kept) > 0
+}
+
+// cut returns an empty list with room for n, which may share an array with what
+// is cut before and after it.
+func cut(room *[]uint32, n int) []uint32 {
+	if len(*room) < n {
+		*room = make([]uint32, max(n, 4*fewSlots))
+	}
+	list := (*room)[:0:n]
+	*room = (*room)[n:]
+	return list
 }
 
 // newPosting returns a posting of slots, which ascend, and which it keeps.
@@ -136,11 +170,33 @@ func newPosting(e epoch, slots []uint32) posting {
 	case len(slots) <= fewSlots:
 		return posting{many: &slotSet{owner: e, n: len(slots), few: slots}}
 	}
-	s := &slotSet{owner: e, n: len(slots)}
-	for _, slot := range slots {
-		s.group(e, slot).add(slot % groupSize)
+	s := &slotSet{owner: e, n: len(slots), groups: make([]*group, slots[len(slots)-1]/groupSize+1)}
+	for len(slots) > 0 {
+		i, n := slots[0]/groupSize, 1
+		for n < len(slots) && slots[n]/groupSize == i {
+			n++
+		}
+		s.groups[i] = newGroup(e, slots[:n])
+		slots = slots[n:]
 	}
 	return posting{many: s}
+}
+
+// newGroup returns a group of slots, which ascend.
+func newGroup(e epoch, slots []uint32) *group {
+	g := &group{owner: e, n: len(slots)}
+	if g.n > fewOffsets {
+		g.words = new([groupSize / chunkSize]uint32)
+		for _, slot := range slots {
+			g.words[slot%groupSize/chunkSize] |= 1 << (slot % chunkSize)
+		}
+		return g
+	}
+	g.few = make([]uint16, g.n)
+	for i, slot := range slots {
+		g.few[i] = uint16(slot % groupSize)
+	}
+	return g
 }
 
 func (p *posting) edit(e epoch) *slotSet {

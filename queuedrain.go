@@ -12,6 +12,8 @@ import (
 // returns these keys: they are the caller's to care for. (What the limiter remembers of them stays
 // until it expires.)
 //
+// Somebody has to work off what is ready: a Run whose context has ended does not.
+//
 // When ctx ends before, Drain returns the keys that were still ready as well,
 // and an error that wraps the cause and tells how many keys were still leased.
 // Those keys are not returned; if one of them is then to be retried,

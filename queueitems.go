@@ -62,7 +62,7 @@ type Item[K comparable] struct {
 // hundred keys.
 func (q *WorkQueue[K]) Items() []Item[K] {
 	var items []Item[K]
-	q.view(func() {}, func(item Item[K]) { items = append(items, item) })
+	q.view(func(item Item[K]) { items = append(items, item) })
 	return items
 }
 
@@ -84,13 +84,13 @@ type queueView[K comparable] struct {
 	noted map[uint32]Item[K] // with no state, if nothing was there
 }
 
-// view calls begin, while it holds the lock, and look with each item as it was
-// then. It does not hold the lock meanwhile.
-func (q *WorkQueue[K]) view(begin func(), look func(Item[K])) {
+// view calls look with each item, without the lock, and returns what was counted
+// when it began.
+func (q *WorkQueue[K]) view(look func(Item[K])) QueueCounts {
 	q.mu.Lock()
-	begin()
 	v := &queueView[K]{now: q.clock.now(), end: uint32(len(q.keys.slots)), noted: map[uint32]Item[K]{}}
 	q.views = append(q.views, v)
+	counts := q.counts
 	batch := make([]Item[K], 0, min(viewBatch, v.end))
 	for v.next < v.end {
 		batch = q.readLocked(v, batch[:0])
@@ -103,6 +103,7 @@ func (q *WorkQueue[K]) view(begin func(), look func(Item[K])) {
 	q.views = slices.DeleteFunc(q.views, func(other *queueView[K]) bool { return other == v })
 	q.shrinkSoonLocked()
 	q.mu.Unlock()
+	return counts
 }
 
 // readLocked appends the items of the next slots. The caller holds mu.

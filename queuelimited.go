@@ -54,7 +54,7 @@ func (q *WorkQueue[K]) answer(hash uint32, key K, due int64) {
 
 // askAgain asks the limiter when the key of l is retried, if it is the one to
 // decide.
-func (q *WorkQueue[K]) askAgain(l *Lease[K], end *ending) {
+func (q *WorkQueue[K]) askAgain(l *Lease[K], end *verdict) {
 	ask := false
 	if ask, end.stays = q.mustAsk(l); ask {
 		end.due, end.limited = q.after(q.limiter.When(l.Key)), true

@@ -19,8 +19,9 @@ type QueueOptions[K comparable] struct {
 	Ageing time.Duration
 
 	// Debounce is how long a key has to be quiet before it is ready: each Add
-	// of it begins that time anew, also one by AddWith without a wait. Adds that
-	// name a time, or ask the limiter, are not affected, nor are retries.
+	// of it begins that time anew, also one by AddWith without a wait, and
+	// whenever the key was to be ready before. Adds that name a time, or ask the
+	// limiter, and retries are not held up, if no Add follows.
 	//
 	// Default: a key that is added is ready at once.
 	Debounce time.Duration
@@ -93,11 +94,11 @@ type QueueOptions[K comparable] struct {
 	// Default: nobody is told.
 	OnLease func(lease Lease[K])
 
-	// OnEnd is told how each lease ended, and how long it was held, to about a
-	// millisecond. It runs on the goroutine that ended it, after the fact.
+	// OnEnd is told how each lease ended. It runs on the goroutine that ended
+	// it, after the fact.
 	//
 	// Default: nobody is told.
-	OnEnd func(lease Lease[K], how End, held time.Duration)
+	OnEnd func(lease Lease[K], end Ending)
 
 	// OnError is told of every error that a lease ends in, once, before the key
 	// is leased again. The function may be called from several goroutines at

@@ -89,19 +89,13 @@ func (q *WorkQueue[K]) work(
 		(errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
 		lease.release()
 	default:
-		q.logFailure(ctx, lease, err)
-		lease.Retry(err)
+		parked := isTerminal(err) || q.exhausted(&lease)
+		if lease.Retry(err) && q.logger != nil && isFailure(err) {
+			q.logger.LogAttrs(ctx, slog.LevelWarn, "attempt failed", slog.String("queue", q.name),
+				slog.String("key", fmt.Sprint(lease.Key)), slog.Int("attempt", lease.Attempt),
+				slog.Bool("parked", parked), slog.String("err", shortText(err)))
+		}
 	}
-}
-
-// logFailure logs that an attempt has failed.
-func (q *WorkQueue[K]) logFailure(ctx context.Context, lease Lease[K], err error) {
-	if q.logger == nil || !isFailure(err) {
-		return
-	}
-	q.logger.LogAttrs(ctx, slog.LevelWarn, "attempt failed", slog.String("queue", q.name),
-		slog.Any("key", lease.Key), slog.Int("attempt", lease.Attempt),
-		slog.Bool("parked", isTerminal(err) || q.exhausted(&lease)), slog.String("err", shortText(err)))
 }
 
 // call calls fn. It makes a panic an error, or a crash that names the key. If fn

@@ -170,7 +170,7 @@ func (q *WorkQueue[K]) resumeLocked(slot uint32, p Priority) {
 		q.shrinkSoonLocked()
 	}
 	w.priority, w.added = p, q.clock.now()
-	q.stats.Adds++
+	q.counts.Adds++
 }
 
 // scheduleLocked makes the key in slot pending, ready at due. The caller holds mu,

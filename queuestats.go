@@ -19,8 +19,14 @@ type QueueStats struct {
 	// how long all of them together.
 	LongestLease, Unfinished time.Duration
 
-	// Adds is how many keys have become pending by an add since the queue was
-	// made. A key that was pending already does not count.
+	// QueueCounts is what has been counted since the queue was made.
+	QueueCounts
+}
+
+// QueueCounts are what a [WorkQueue] counts.
+type QueueCounts struct {
+	// Adds is how many keys have become pending by an add. A key that was
+	// pending already does not count.
 	Adds uint64
 	// Retries is how many leases ended in another attempt.
 	Retries uint64
@@ -52,12 +58,11 @@ func (l *Latency) count(d time.Duration) {
 // Stats returns the numbers of the queue at this instant. It goes through all
 // keys, as [WorkQueue.Items] does.
 func (q *WorkQueue[K]) Stats() QueueStats {
-	var s QueueStats
-	ready := make(map[Priority]int)
-	q.view(func() { s = q.stats }, func(item Item[K]) {
+	s := QueueStats{Ready: make(map[Priority]int)}
+	s.QueueCounts = q.view(func(item Item[K]) {
 		switch item.State {
 		case ItemReady:
-			ready[item.Priority]++
+			s.Ready[item.Priority]++
 			s.Oldest = max(s.Oldest, item.Age)
 		case ItemLeased:
 			s.Leased++
@@ -70,6 +75,5 @@ func (q *WorkQueue[K]) Stats() QueueStats {
 			s.Delayed++
 		}
 	})
-	s.Ready = ready
 	return s
 }

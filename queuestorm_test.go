@@ -226,7 +226,7 @@ func TestWorkQueue_Storm(t *testing.T) {
 			MaxAttempts: stormAttempts,
 			OnAdd:       func(int) {},
 			OnLease:     func(informer.Lease[int]) {},
-			OnEnd:       func(informer.Lease[int], informer.End, time.Duration) { s.ends.Add(1) },
+			OnEnd:       func(informer.Lease[int], informer.Ending) { s.ends.Add(1) },
 		}
 		if groups > 0 {
 			options.Group = func(k int) string { return string(rune('a' + k%groups)) }

@@ -262,8 +262,8 @@ func TestWorkQueue_Timeout(t *testing.T) {
 			Name:    "jobs",
 			Logger:  slog.New(slog.NewTextHandler(&logged, nil)),
 			OnError: func(_ string, err error) { reported = append(reported, err.Error()) },
-			OnEnd: func(l informer.Lease[string], how informer.End, held time.Duration) {
-				ends = append(ends, fmt.Sprintf("%s %d after %v", how, l.Attempt, held.Round(5*time.Millisecond)))
+			OnEnd: func(l informer.Lease[string], end informer.Ending) {
+				ends = append(ends, fmt.Sprintf("%s %d after %v", end.How, l.Attempt, end.Held.Round(5*time.Millisecond)))
 			},
 		})
 		q.Add("a")
@@ -394,7 +394,7 @@ func TestWorkQueue_HooksThatPanic(t *testing.T) {
 		Limiter: fixedLimiter[string](time.Hour),
 		OnAdd:   func(string) { hook("OnAdd") },
 		OnLease: func(informer.Lease[string]) { hook("OnLease") },
-		OnEnd:   func(informer.Lease[string], informer.End, time.Duration) { hook("OnEnd") },
+		OnEnd:   func(informer.Lease[string], informer.Ending) { hook("OnEnd") },
 	})
 	during := func(name string, f func()) {
 		panics[name] = true

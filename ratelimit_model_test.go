@@ -2,7 +2,6 @@ package informer_test
 
 import (
 	"fmt"
-	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,9 +13,9 @@ import (
 
 // A limiterModel is a limiter so simple that it can be seen to be right. It says
 // how long key waits, given how often each key has been asked for since it was
-// forgotten, this time included.
+// forgotten, this time included: from least to most, where chance decides.
 type limiterModel interface {
-	when(key int, now time.Time) time.Duration
+	when(key int, now time.Time) (least, most time.Duration)
 	forget(key int)
 }
 
@@ -27,13 +26,13 @@ type exponentialModel struct {
 }
 
 func (m exponentialModel) forget(key int) { delete(m.calls, key) }
-func (m exponentialModel) when(key int, _ time.Time) time.Duration {
+func (m exponentialModel) when(key int, _ time.Time) (least, most time.Duration) {
 	delay := m.base
 	for range m.calls[key] {
 		delay = min(2*delay, m.longest)
 	}
 	m.calls[key]++
-	return delay
+	return delay, delay
 }
 
 // fastSlowModel is FastSlowLimiter.
@@ -44,29 +43,46 @@ type fastSlowModel struct {
 }
 
 func (m fastSlowModel) forget(key int) { delete(m.calls, key) }
-func (m fastSlowModel) when(key int, _ time.Time) time.Duration {
+func (m fastSlowModel) when(key int, _ time.Time) (least, most time.Duration) {
 	m.calls[key]++
 	if m.calls[key] <= m.fastCalls {
-		return m.fast
+		return m.fast, m.fast
 	}
-	return m.slow
+	return m.slow, m.slow
 }
 
-// bucketModel is BucketLimiter, with an interval between tokens in place of a
-// rate: the n-th token, from 0, is there at most burst intervals after it.
+// bucketModel is a bucket that counts tokens.
 type bucketModel struct {
-	interval time.Duration
-	burst    int
-	full     *time.Time // when the bucket will be full
+	perSecond     float64
+	burst, tokens float64 // tokens are below zero if there are some that wait
+	at            time.Time
 }
 
-func (m bucketModel) forget(int) {}
-func (m bucketModel) when(_ int, now time.Time) time.Duration {
-	if m.full.Before(now) {
-		*m.full = now
-	}
-	*m.full = m.full.Add(m.interval)
-	return max(0, m.full.Sub(now)-time.Duration(m.burst)*m.interval)
+func newBucketModel(perSecond float64, burst int) *bucketModel {
+	return &bucketModel{perSecond, float64(burst), float64(burst), time.Now()}
+}
+
+func (m *bucketModel) take(now time.Time) time.Duration {
+	m.tokens = min(m.burst, m.tokens+now.Sub(m.at).Seconds()*m.perSecond) - 1
+	m.at = now
+	return max(0, time.Duration(-m.tokens/m.perSecond*1e9))
+}
+
+// fullAfter returns how long after now it is full.
+func (m *bucketModel) fullAfter(now time.Time) time.Duration {
+	return time.Duration((m.burst-m.tokens)/m.perSecond*1e9) - now.Sub(m.at)
+}
+
+// bucketsModel is BucketLimiter and GroupBucketLimiter.
+type bucketsModel struct {
+	group   func(key int) int
+	buckets []*bucketModel // by group
+}
+
+func (m bucketsModel) forget(int) {}
+func (m bucketsModel) when(key int, now time.Time) (least, most time.Duration) {
+	delay := m.buckets[m.group(key)].take(now)
+	return delay, delay
 }
 
 // maxModel is MaxOf.
@@ -78,21 +94,22 @@ func (m maxModel) forget(key int) {
 	}
 }
 
-func (m maxModel) when(key int, now time.Time) (delay time.Duration) {
+func (m maxModel) when(key int, now time.Time) (least, most time.Duration) {
 	for _, l := range m {
-		delay = max(delay, l.when(key, now))
+		lo, hi := l.when(key, now)
+		least, most = max(least, lo), max(most, hi)
 	}
-	return delay
+	return least, most
 }
 
-// maxWaitModel is MaxWait.
-type maxWaitModel struct {
+// changedModel is MaxWait, Jitter and FullJitter.
+type changedModel struct {
 	limiterModel
-	longest time.Duration
+	change func(least, most time.Duration) (time.Duration, time.Duration)
 }
 
-func (m maxWaitModel) when(key int, now time.Time) time.Duration {
-	return min(m.limiterModel.when(key, now), m.longest)
+func (m changedModel) when(key int, now time.Time) (least, most time.Duration) {
+	return m.change(m.limiterModel.when(key, now))
 }
 
 // drawLimiter draws a limiter, its model, and its text.
@@ -101,9 +118,9 @@ func drawLimiter(rt *rapid.T, depth int) (informer.RateLimiter[int], limiterMode
 	delay := func(name string) time.Duration {
 		return rapid.SampledFrom([]time.Duration{ms, 10 * ms, 200 * ms, time.Minute}).Draw(rt, name)
 	}
-	kinds := 3
+	kinds := 4
 	if depth > 0 {
-		kinds = 5
+		kinds = 8
 	}
 	switch rapid.IntRange(0, kinds-1).Draw(rt, "kind") {
 	case 0:
@@ -115,19 +132,49 @@ func drawLimiter(rt *rapid.T, depth int) (informer.RateLimiter[int], limiterMode
 		fast, slow, n := delay("fast"), delay("slow"), rapid.IntRange(0, 4).Draw(rt, "fastCalls")
 		return informer.FastSlowLimiter[int](fast, slow, n),
 			fastSlowModel{fast, slow, n, map[int]int{}}, fmt.Sprintf("FastSlow(%v, %v, %d)", fast, slow, n)
-	case 2:
-		perSecond, burst := rapid.SampledFrom([]int{1, 5, 100}).Draw(rt, "perSecond"), rapid.IntRange(1, 5).Draw(rt, "burst")
-		return informer.BucketLimiter[int](float64(perSecond), burst),
-			bucketModel{time.Second / time.Duration(perSecond), burst, new(time.Time)},
-			fmt.Sprintf("Bucket(%d, %d)", perSecond, burst)
-	case 3:
-		l, m, text := drawLimiter(rt, depth-1)
-		longest := delay("longest")
-		return informer.MaxWait(l, longest), maxWaitModel{m, longest}, fmt.Sprintf("MaxWait(%s, %v)", text, longest)
+	case 2, 3:
+		return drawBuckets(rt)
+	case 4:
+		a, am, aText := drawLimiter(rt, depth-1)
+		b, bm, bText := drawLimiter(rt, depth-1)
+		return informer.MaxOf(a, b), maxModel{am, bm}, fmt.Sprintf("MaxOf(%s, %s)", aText, bText)
 	}
-	a, am, aText := drawLimiter(rt, depth-1)
-	b, bm, bText := drawLimiter(rt, depth-1)
-	return informer.MaxOf(a, b), maxModel{am, bm}, fmt.Sprintf("MaxOf(%s, %s)", aText, bText)
+	return drawChanged(rt, depth)
+}
+
+// drawBuckets draws a bucket for all keys, or one for each of some groups.
+func drawBuckets(rt *rapid.T) (informer.RateLimiter[int], limiterModel, string) {
+	perSecond := rapid.SampledFrom([]float64{0.3, 1, 5, 100}).Draw(rt, "perSecond")
+	burst, groups := rapid.IntRange(1, 5).Draw(rt, "burst"), rapid.IntRange(0, 3).Draw(rt, "groups")
+	model := bucketsModel{group: func(key int) int { return key % max(groups, 1) }}
+	for range max(groups, 1) {
+		model.buckets = append(model.buckets, newBucketModel(perSecond, burst))
+	}
+	limiter := informer.BucketLimiter[int](perSecond, burst)
+	if groups > 0 {
+		limiter = informer.GroupBucketLimiter(model.group, perSecond, burst)
+	}
+	return limiter, model, fmt.Sprintf("Bucket(%v, %d) of each of %d groups", perSecond, burst, groups)
+}
+
+// drawChanged draws a limiter that changes what another one says.
+func drawChanged(rt *rapid.T, depth int) (informer.RateLimiter[int], limiterModel, string) {
+	l, m, text := drawLimiter(rt, depth-1)
+	switch rapid.SampledFrom([]string{"MaxWait", "Jitter", "FullJitter"}).Draw(rt, "change") {
+	case "MaxWait":
+		longest := time.Duration(rapid.IntRange(0, 300).Draw(rt, "longest")) * time.Millisecond
+		return informer.MaxWait(l, longest), changedModel{m, func(least, most time.Duration) (time.Duration, time.Duration) {
+			return min(least, longest), min(most, longest)
+		}}, fmt.Sprintf("MaxWait(%s, %v)", text, longest)
+	case "Jitter":
+		share := rapid.SampledFrom([]float64{-1, 0, 0.5, 1}).Draw(rt, "share")
+		return informer.Jitter(l, share), changedModel{m, func(least, most time.Duration) (time.Duration, time.Duration) {
+			return least, most + time.Duration(float64(most)*max(share, 0))
+		}}, fmt.Sprintf("Jitter(%s, %v)", text, share)
+	}
+	return informer.FullJitter(l), changedModel{m, func(_, most time.Duration) (time.Duration, time.Duration) {
+		return 0, most
+	}}, fmt.Sprintf("FullJitter(%s)", text)
 }
 
 // TestLimiter_ModelOfAll compares every limiter, and limiters put together, with
@@ -142,10 +189,11 @@ func TestLimiter_ModelOfAll(t *testing.T) {
 				"When": func(rt *rapid.T) {
 					k := key.Draw(rt, "key")
 					counts["When"]++
-					got, want := limiter.When(k), model.when(k, time.Now())
+					got := limiter.When(k)
+					least, most := model.when(k, time.Now())
 					// A bucket counts in floating point.
-					if math.Abs(float64(got-want)) > float64(time.Microsecond) {
-						rt.Fatalf("%s: When(%d) = %v, want %v", text, k, got, want)
+					if got < least-time.Microsecond || got > most+time.Microsecond {
+						rt.Fatalf("%s: When(%d) = %v, want %v to %v", text, k, got, least, most)
 					}
 				},
 				"Forget": func(rt *rapid.T) {

@@ -81,7 +81,7 @@ func (r Reader[T]) List() []T {
 	}
 	list := make([]T, 0, s.n)
 	for i := range s.slots.n {
-		list = s.slots.at(i).appendTo(list, ^uint32(0))
+		list = s.chunk(i).appendTo(list, ^uint32(0))
 	}
 	return list
 }

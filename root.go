@@ -159,16 +159,15 @@ func (r *root[K, T]) takeOut(e epoch, hash uint32, k K, slot uint32) {
 }
 
 func (r *root[K, T]) move(e epoch, moved []uint32) indexRoot[T] {
-	to := &root[K, T]{of: r.of, owner: e, files: r.files}
+	to := &root[K, T]{of: r.of, owner: e}
+	var room []uint32
 	var gone []cell[K, posting]
-	r.files.each(func(c *cell[K, posting]) bool {
-		if p, some := c.value.moved(e, moved); some {
-			at, _ := to.files.put(e, c.hash, c.key)
-			*at = p
-		} else {
+	to.files = r.files.renew(e, func(c *cell[K, posting]) posting {
+		p, some := c.value.moved(e, moved, &room)
+		if !some {
 			gone = append(gone, *c)
 		}
-		return true
+		return p
 	})
 	for _, c := range gone {
 		to.files.remove(e, c.hash, c.key)

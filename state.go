@@ -19,7 +19,7 @@ type state[T Object] struct {
 	layout  int    // changes when objects get other slots
 	n       int    // how many objects there are
 	keys    *keyTable
-	slots   vec[chunk[T]]
+	slots   vec[*chunk[T]]
 	indexes []indexRoot[T] // in the order in which they were added; owned
 }
 
@@ -50,16 +50,19 @@ func (s *state[T]) get(h uint32, k Key) (obj T, slot uint32, ok bool) {
 			return obj, 0, false
 		}
 		if n := int(slot / chunkSize); n < s.slots.n { // or it is of a later state
-			if c, bit := s.slots.at(n), slot%chunkSize; c.cells[bit] == uint32(cell)+1 {
+			if c, bit := s.chunk(n), slot%chunkSize; c.cells[bit] == uint32(cell)+1 {
 				return c.values[bit], slot, true
 			}
 		}
 	}
 }
 
+// chunk returns chunk i, to be read only.
+func (s *state[T]) chunk(i int) *chunk[T] { return *s.slots.at(i) }
+
 // cellOf returns the cell, plus 1, that names what is in slot; 0 if it is empty.
 func (s *state[T]) cellOf(slot uint32) uint32 {
-	return s.slots.at(int(slot / chunkSize)).cells[slot%chunkSize]
+	return s.chunk(int(slot / chunkSize)).cells[slot%chunkSize]
 }
 
 // all calls yield for every object, until it says false.
@@ -68,7 +71,7 @@ func (s *state[T]) all(yield func(T) bool) { s.some(0, s.slots.n, yield) }
 // some calls yield for every object in a range of chunks, until it says false.
 func (s *state[T]) some(from, to int, yield func(T) bool) {
 	for i := from; i < to; i++ {
-		if !s.slots.at(i).each(^uint32(0), yield) {
+		if !s.chunk(i).each(^uint32(0), yield) {
 			return
 		}
 	}
@@ -122,7 +125,7 @@ func (s *state[T]) vacate(slot uint32) {
 
 func (s *state[T]) edit(slot uint32) *chunk[T] {
 	i := int(slot / chunkSize)
-	c := s.slots.at(i)
+	c := s.chunk(i)
 	if c.owner < s.floor {
 		c = &chunk[T]{owner: s.floor, live: c.live, cells: c.cells, values: c.values}
 		*s.slots.place(s.floor, i) = c
@@ -144,7 +147,7 @@ func (s *state[T]) grow(free []uint32) []uint32 {
 func (s *state[T]) vacant() []uint32 {
 	free := make([]uint32, 0, s.slots.n*chunkSize-s.n)
 	for i := s.slots.n - 1; i >= 0; i-- {
-		for idle := ^s.slots.at(i).live; idle != 0; {
+		for idle := ^s.chunk(i).live; idle != 0; {
 			bit := bits.Len32(idle) - 1
 			idle &^= 1 << bit
 			free = append(free, uint32(i*chunkSize+bit))
@@ -168,22 +171,19 @@ func (s *state[T]) rekey(more int) {
 	}
 }
 
-// sparse says that so few slots are in use that it is time for compact. The
-// deletions that led here pay for it.
-func (s *state[T]) sparse() bool { return s.slots.n > 8+4*s.n/chunkSize }
-
-// roomy says that so few cells are in use that it is time for rekey.
-func (s *state[T]) roomy() bool { return len(s.keys.cells) > 512+4*s.n }
+// sparse says that so few slots, and with them cells of the table of keys, are
+// in use that it is time for compact. The deletions that led here pay for it.
+func (s *state[T]) sparse() bool { return s.slots.n > 4+2*s.n/chunkSize }
 
 // compact gives the objects new slots, in the same order and without gaps. s is
 // being written, and its memory becomes that of a store which never held more.
 func (s *state[T]) compact() {
 	keys, slots := s.keys, s.slots
 	s.layout++
-	s.n, s.keys, s.slots = 0, newKeyTable(s.n), vec[chunk[T]]{}
+	s.n, s.keys, s.slots = 0, newKeyTable(s.n), vec[*chunk[T]]{}
 	moved := make([]uint32, slots.n*chunkSize) // from old slot to new, plus 1
 	for i := range slots.n {
-		c := slots.at(i)
+		c := *slots.at(i)
 		for live := c.live; live != 0; live &= live - 1 {
 			bit, next := bits.TrailingZeros32(live), uint32(s.n)
 			if next%chunkSize == 0 {

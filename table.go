@@ -23,7 +23,8 @@ type table[K comparable, V any] struct {
 	pages vec[page[K, V]]
 }
 
-// A page holds the cells of one residue of the hash, in no order.
+// A page holds the cells of one residue of the hash, in no order. Its branch is
+// of its epoch, or of a later one.
 type page[K comparable, V any] struct {
 	owner epoch // of the array behind cells, too
 	cells []cell[K, V]
@@ -67,7 +68,7 @@ func (t *table[K, V]) find(h uint32, k K) *V {
 // call, and whether it was there before. A new value is zero.
 func (t *table[K, V]) put(e epoch, h uint32, k K) (v *V, had bool) {
 	if t.pages.n == 0 {
-		t.pages.push(e, &page[K, V]{owner: e})
+		t.pages.push(e, page[K, V]{owner: e})
 	}
 	p := t.edit(e, home(h, t.pages.n))
 	if i := p.index(h, k); i >= 0 {
@@ -104,23 +105,57 @@ func (t *table[K, V]) remove(e epoch, h uint32, k K) {
 func (t *table[K, V]) split(e epoch) {
 	n := t.pages.n
 	from := t.edit(e, buddy(n))
-	to := &page[K, V]{owner: e, cells: make([]cell[K, V], 0, len(from.cells)/2+pageSlack)}
-	t.pages.push(e, to)
+	t.pages.push(e, page[K, V]{owner: e, cells: make([]cell[K, V], 0, len(from.cells)/2+pageSlack)})
+	to := t.pages.at(n)
 	for i := len(from.cells) - 1; i >= 0; i-- {
 		if home(from.cells[i].hash, n+1) == n {
 			to.add(from.cells[i])
 			from.drop(i)
 		}
 	}
-	to.fit()
+	from.fit(2)
+	to.fit(2)
+}
+
+// renew returns a table of epoch e with the same keys, in as many pages as these
+// need now, and with the value that is returned for each cell.
+//
+// A few neighbouring pages share an array, until one that gets more cells takes
+// its own. Neighbours, because a table that shrinks gives up its last pages, and
+// with them their arrays.
+func (t *table[K, V]) renew(e epoch, value func(*cell[K, V]) V) table[K, V] {
+	const together = 64
+	to := table[K, V]{n: t.n}
+	sizes := make([]int, (t.n+pageFill-1)/pageFill)
+	t.each(func(c *cell[K, V]) bool {
+		sizes[home(c.hash, len(sizes))]++
+		return true
+	})
+	for some := range slices.Chunk(sizes, together) {
+		n := 0
+		for _, size := range some {
+			n += size
+		}
+		room := make([]cell[K, V], n)
+		for _, size := range some {
+			to.pages.push(e, page[K, V]{owner: e, cells: room[:0:size]})
+			room = room[size:]
+		}
+	}
+	t.each(func(c *cell[K, V]) bool {
+		p := to.pages.at(home(c.hash, len(sizes)))
+		p.cells = append(p.cells, cell[K, V]{hash: c.hash, key: c.key, value: value(c)})
+		return true
+	})
+	return to
 }
 
 // edit returns page i, to be written in epoch e.
 func (t *table[K, V]) edit(e epoch, i int) *page[K, V] {
 	p := t.pages.at(i)
 	if p.owner < e {
-		p = &page[K, V]{owner: e, cells: slices.Clone(p.cells)}
-		*t.pages.place(e, i) = p
+		p = t.pages.place(e, i)
+		p.owner, p.cells = e, slices.Clone(p.cells)
 	}
 	return p
 }
@@ -163,11 +198,13 @@ func (p *page[K, V]) drop(i int) {
 	p.cells[i] = p.cells[last]
 	p.cells[last] = cell[K, V]{}
 	p.cells = p.cells[:last]
-	p.fit()
+	p.fit(4)
 }
 
-func (p *page[K, V]) fit() {
-	if cap(p.cells) > 2*(len(p.cells)+pageSlack) {
+// fit allows for times of what is needed. Who removes a cell allows for more: the
+// store gives back memory when half of it is gone, at once.
+func (p *page[K, V]) fit(times int) {
+	if cap(p.cells) > times*(len(p.cells)+pageSlack) {
 		p.resize()
 	}
 }

@@ -18,9 +18,9 @@ const fanout = 64
 // A vec is a persistent array of blocks, on three levels: root, branch, block.
 // The zero vec is empty.
 //
-// A vec owns its root and its branches; whether a block may be written is for
-// the block itself to know. There is a branch for every fanout blocks or part
-// of it, and only places below n hold a block.
+// A vec owns its root and its branches; whether what a block points to may be
+// written is for the block itself to know. There is a branch for every fanout
+// blocks or part of it, and only places below n hold a block; others are zero.
 type vec[B any] struct {
 	n     int
 	owner epoch // of the array behind root
@@ -29,14 +29,14 @@ type vec[B any] struct {
 
 type branch[B any] struct {
 	owner epoch
-	kids  [fanout]*B
+	kids  [fanout]B
 }
 
-// at returns block i.
-func (v *vec[B]) at(i int) *B { return v.root[i/fanout].kids[i%fanout] }
+// at returns block i, to be read only.
+func (v *vec[B]) at(i int) *B { return &v.root[i/fanout].kids[i%fanout] }
 
-// place returns where block i hangs, for a writer of epoch e to replace.
-func (v *vec[B]) place(e epoch, i int) **B {
+// place returns block i, for a writer of epoch e to write.
+func (v *vec[B]) place(e epoch, i int) *B {
 	v.ownRoot(e)
 	b := v.root[i/fanout]
 	if b.owner < e {
@@ -53,7 +53,7 @@ func (v *vec[B]) ownRoot(e epoch) {
 }
 
 // push adds block b at the end.
-func (v *vec[B]) push(e epoch, b *B) {
+func (v *vec[B]) push(e epoch, b B) {
 	if v.n%fanout == 0 {
 		v.ownRoot(e)
 		v.root = append(v.root, &branch[B]{owner: e})
@@ -63,11 +63,10 @@ func (v *vec[B]) push(e epoch, b *B) {
 }
 
 // pop takes the last block away. There is one.
-func (v *vec[B]) pop(e epoch) *B {
+func (v *vec[B]) pop(e epoch) (b B) {
 	v.n--
 	at := v.place(e, v.n)
-	b := *at
-	*at = nil
+	b, *at = *at, b
 	if v.n%fanout == 0 {
 		last := len(v.root) - 1
 		v.root[last] = nil

@@ -10,7 +10,10 @@ import (
 )
 
 // A WorkQueue hands keys to workers: a key that was added, once or often, is
-// leased to one worker, which looks up what there is to do for it.
+// leased to one worker, which looks up what there is to do for it. Most programs
+// have [Enqueue] add the keys, and [WorkQueue.Run] work them off; those who want
+// a loop of their own call [WorkQueue.Get] and finish each [Lease]. What else is
+// told here is for those who ask for it.
 //
 // Two laws hold for each key. It is never leased twice at a time: what is added
 // while it is leased waits until the lease is finished. And it is pending at
@@ -21,23 +24,35 @@ import (
 //
 // Nothing is lost silently. Each call that added a key, and said so, is
 // followed by a lease of that key, by its cancel, or by its return from
-// [WorkQueue.Drain].
+// [WorkQueue.Drain]. Neither is a key lost whose lease fails: it is retried, or
+// parked.
 //
 // Keys that are ready are leased in the order in which they became so. Keys
-// that become due at the same instant do so in no order. [WorkQueue.AddWith]
-// adds a key with a [Priority]: then higher ones go first, and those of one
-// priority in order. None of them starves: a key rises by one priority each
-// time it has waited for [QueueOptions].Ageing. So with w workers who take s for
-// a key, a key is leased at most
+// that become due at the same instant do so in no order.
+//
+// With priorities, given by [WorkQueue.AddWith], higher ones go first, and those
+// of one [Priority] in order. None of them starves: a key rises by one priority
+// each time it has waited for [QueueOptions].Ageing. So with w workers who take s
+// for a key, a key is leased at most
 //
 //	4 * Ageing + n * s / w
 //
 // after it became ready, where n keys were ahead of it, or leased, when it had
 // risen to the highest priority (or within 2 ms after that).
 //
-// Most programs add keys with [Enqueue] and have them worked off by
-// [WorkQueue.Run]; those who want a loop of their own call [WorkQueue.Get] and
-// finish each [Lease].
+// With a function [QueueOptions].Group, groups that have keys ready take turns,
+// and order and priorities are those within a group. So a thousand keys of one
+// tenant hold back the key of another by one turn. Above, n is then about the keys
+// of the group, and with up to g groups g * (n + 1) takes its place.
+//
+// A key that fails is leased again after the delay that the limiter gives, or the
+// error asks for. When MaxAttempts or MaxAge are used up, or for a [Terminal]
+// error, it is parked: kept with its error, but not leased, until it is added
+// again, or [WorkQueue.Unpark] is called.
+//
+// What goes on can be seen: [WorkQueue.Items] lists all keys, with their state,
+// age and last error; [WorkQueue.Stats] counts them; and the functions OnAdd,
+// OnLease, OnEnd and OnError of [QueueOptions] are told as it happens.
 //
 // A WorkQueue is made by [NewWorkQueue]. All methods may be called from any
 // goroutine. A queue has no goroutine of its own, and memory that a burst took
@@ -50,7 +65,7 @@ type WorkQueue[K comparable] struct {
 	onPanic PanicPolicy
 	onAdd   func(key K)
 	onLease func(Lease[K])
-	onEnd   func(Lease[K], End, time.Duration)
+	onEnd   func(Lease[K], Ending)
 	logger  *slog.Logger
 
 	ageing         moment
@@ -78,7 +93,7 @@ type WorkQueue[K comparable] struct {
 	delays   minHeap[dueWork] // those that are delayed
 	failures slab[K, error]   // why the last attempt failed, where there are such
 	views    []*queueView[K]  // of those who go through all keys now
-	stats    QueueStats       // what is counted
+	counts   QueueCounts
 
 	leases   leaseNumber // the last one given
 	leased   int         // keys that are leased now

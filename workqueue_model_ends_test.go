@@ -26,8 +26,8 @@ func (m *queueModel) drawLease() *queueLease {
 }
 
 // end ends the lease of k. Then k is ready if it was added meanwhile.
-func (m *queueModel) end(k int, how informer.End) {
-	m.tellings.ends = append(m.tellings.ends, fmt.Sprint(k, how))
+func (m *queueModel) end(k int, how informer.End, err error) {
+	m.tellings.ends = append(m.tellings.ends, fmt.Sprint(k, how, err))
 	switch how {
 	case informer.EndedRetry:
 		m.stats.Retries++
@@ -46,14 +46,14 @@ func (m *queueModel) end(k int, how informer.End) {
 func (m *queueModel) finished(k int) {
 	s := m.keys[k]
 	s.asked, s.attempts, s.err = false, 0, nil
-	m.end(k, informer.EndedDone)
+	m.end(k, informer.EndedDone, nil)
 }
 
 // releasedKey notes that the lease of k ended as if it had not been.
 func (m *queueModel) releasedKey(k int) {
 	m.raise(k, m.keys[k].leasedAs)
 	m.setEarliest(k, time.Time{})
-	m.end(k, informer.EndedEarly)
+	m.end(k, informer.EndedEarly, nil)
 }
 
 // retried notes that the lease of k ended in a retry, because of err.
@@ -61,11 +61,11 @@ func (m *queueModel) retried(k int, err error, due time.Time, limited bool) {
 	s := m.keys[k]
 	s.attempts++
 	s.err = err
-	m.again(k, due, limited)
+	m.again(k, err, due, limited)
 }
 
 // again notes that the lease of k ended, and that the key is to be ready again.
-func (m *queueModel) again(k int, due time.Time, limited bool) {
+func (m *queueModel) again(k int, err error, due time.Time, limited bool) {
 	s := m.keys[k]
 	if m.closed {
 		due = time.Time{}
@@ -77,7 +77,7 @@ func (m *queueModel) again(k int, due time.Time, limited bool) {
 	} else {
 		m.counts["= refused: the queue has ended"]++
 	}
-	m.end(k, informer.EndedRetry)
+	m.end(k, informer.EndedRetry, err)
 }
 
 // parked notes that the lease of k ended because of err, and that it is not to be
@@ -95,7 +95,7 @@ func (m *queueModel) parked(k int, err error) {
 		s.attempts++
 		s.err, s.parked = err, true
 	}
-	m.end(k, informer.EndedPark)
+	m.end(k, informer.EndedPark, err)
 	s.since = time.Now()
 }
 
@@ -170,7 +170,7 @@ func (m *queueModel) beginRetry(l *queueLease, err error) (ask bool) {
 		s.attempts++
 		s.err = err
 		m.raise(l.Key, s.leasedAs)
-		m.end(l.Key, informer.EndedRetry)
+		m.end(l.Key, informer.EndedRetry, err)
 	}
 	return false
 }
@@ -246,18 +246,18 @@ func (m *queueModel) retryAfterNothing(*rapid.T) {
 	m.want("RetryAfter", l.RetryAfter(d), l.open && !m.ended)
 	if l.open {
 		l.open = false
-		m.lookAgain(l.Key, due)
+		m.lookAgain(l.Key, informer.RetryAfter(d, nil), due)
 	}
 }
 
 // lookAgain notes that the lease of k ended well, and that there is more to do.
-func (m *queueModel) lookAgain(k int, due time.Time) {
+func (m *queueModel) lookAgain(k int, err error, due time.Time) {
 	s := m.keys[k]
 	s.attempts, s.err, s.asked = 0, nil, false
 	if !s.pending {
 		s.added = time.Now()
 	}
-	m.again(k, due, false)
+	m.again(k, err, due, false)
 }
 
 func (m *queueModel) retryTerminal(*rapid.T) {
@@ -370,7 +370,8 @@ func (m *queueModel) work(ctx context.Context, k int, call queueCall) (settle fu
 	case "look again":
 		l.open = false
 		d, due := m.delay(call.ms)
-		return func() { m.lookAgain(k, due) }, informer.RetryAfter(d, nil)
+		err = informer.RetryAfter(d, nil)
+		return func() { m.lookAgain(k, err, due) }, err
 	case "after":
 		d, due := m.delay(call.ms)
 		err = informer.RetryAfter(d, err)

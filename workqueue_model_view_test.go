@@ -43,13 +43,13 @@ func (m *queueModel) onLease(l informer.Lease[int]) {
 	}
 }
 
-func (m *queueModel) onEnd(l informer.Lease[int], how informer.End, held time.Duration) {
-	m.told.ends = append(m.told.ends, fmt.Sprint(l.Key, how))
+func (m *queueModel) onEnd(l informer.Lease[int], end informer.Ending) {
+	m.told.ends = append(m.told.ends, fmt.Sprint(l.Key, end.How, end.Err))
 	m.stats.Worked.Count++
-	m.stats.Worked.Total += held
-	m.stats.Worked.Longest = max(m.stats.Worked.Longest, held)
+	m.stats.Worked.Total += end.Held
+	m.stats.Worked.Longest = max(m.stats.Worked.Longest, end.Held)
 	if s := m.keys[l.Key]; s != nil && s.leased { // else the model knows already
-		m.near("held", held, time.Since(s.since))
+		m.near("held", end.Held, time.Since(s.since))
 	}
 }
 
