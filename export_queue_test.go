@@ -3,6 +3,7 @@ package informer
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // QueueWaiting tells how many calls wait in Get.
@@ -270,3 +271,28 @@ func (h *Heap) Remove(x int) bool {
 	return gone == x
 }
 func (h *Heap) Min() int { return h.h.elems[0] }
+
+// QueueViewSpans goes through all keys as Items does, and tells for how long it
+// held the lock each time, and the most slots that were read then.
+func QueueViewSpans[K comparable](q *WorkQueue[K]) (spans []time.Duration, most uint32) {
+	v := &queueView[K]{end: uint32(len(q.keys.slots)), noted: map[uint32]Item[K]{}}
+	batch := make([]Item[K], 0, viewBatch)
+	for v.next < v.end {
+		q.mu.Lock()
+		start, from := time.Now(), v.next
+		batch = q.readLocked(v, batch[:0])
+		spans, most = append(spans, time.Since(start)), max(most, v.next-from)
+		q.mu.Unlock()
+	}
+	return spans, most
+}
+
+// QueueView calls look with each item, as Items reads them.
+func QueueView[K comparable](q *WorkQueue[K], look func(Item[K])) { q.view(look) }
+
+// QueueRoom tells for how many keys the queue has room.
+func QueueRoom[K comparable](q *WorkQueue[K]) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return cap(q.keys.slots)
+}

@@ -28,8 +28,9 @@ type Lease[K comparable] struct {
 }
 
 // Age returns how long ago the key was added that is leased: its first add since
-// it was leased before, or, if it failed then and was not added since, the first
-// before that. It counts to 52 days, in steps of about a millisecond.
+// it was leased before, or, if it failed then and was not added meanwhile, the
+// first before that. A RetryAfter with nothing gone wrong counts as an add. Age
+// counts to 52 days, in steps of about a millisecond.
 func (l Lease[K]) Age() time.Duration {
 	if l.queue == nil {
 		return 0
@@ -303,13 +304,18 @@ func (q *WorkQueue[K]) againLocked(slot uint32, end *verdict, taken bool) {
 	w := q.keys.at(slot)
 	if w.pending() {
 		q.raiseLocked(slot, end.priority)
+	} else {
+		w.priority = end.priority
 	}
 	switch {
 	case w.at == workAgain:
 		q.moveLocked(slot, q.nowLocked(w), 0)
 	case w.at == workDelayed && end.stays:
 	case taken:
-		q.scheduleLocked(slot, q.dueLocked(end), keepEarliest, end.priority)
+		if end.how == EndedRetry && !end.failed && !w.pending() {
+			w.added = q.clock.now() // a new beginning
+		}
+		q.scheduleLocked(slot, q.dueLocked(end), keepEarliest)
 		w.limited = w.at == workDelayed && (w.limited || end.limited)
 	}
 }

@@ -61,6 +61,7 @@ func TestWorkQueue_Priorities(t *testing.T) {
 		{"one step", "a=low 60.01s b=-1", "a/-2 b/-1"},
 		{"not two", "a=low 60s b=", "b/0 a/-2"},
 		{"two steps", "a=low 120.01s b= c=1", "c/1 a/-2 b/0"},
+		{"one step, to the nanosecond", "a=low 60000567296ns b=-1", "a/-2 b/-1"}, // 57,221 pieces of the clock
 		{"to the top", "a=low b=-1 240.01s c=high", "b/-1 a/-2 c/2"},
 		{"behind those that were there before", "a=low 30s b=-1 40s c=-1", "b/-1 a/-2 c/-1"},
 		{"far beyond the top", "a= 3h b=low 10m c=high", "a/0 b/-2 c/2"},

@@ -32,13 +32,15 @@ func (q *WorkQueue[K]) after(delay time.Duration) int64 {
 // ready, if it is due when it has been quiet for long enough: then, or when it
 // may not wait any longer. The caller holds mu.
 func (q *WorkQueue[K]) quietLocked(slot uint32, due int64) int64 {
-	now := due - int64(q.debounce)
-	waits := q.keys.at(slot).added.until(q.clock.now())
-	due = min(due, now+int64(q.debounceAtMost-waits))
-	if due <= now {
+	rest := q.debounceAtMost - q.keys.at(slot).added.until(q.clock.now())
+	switch {
+	case rest <= 0:
 		return noDelay
+	case rest < q.debounce:
+		return due - int64(q.debounce-rest)
+	default:
+		return due
 	}
-	return due
 }
 
 // armLocked sees to it that promote runs when the first delayed key is due. A

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,10 +59,20 @@ func isTerminal(err error) bool {
 }
 
 // isFailure reports that err says what went wrong, and does not merely ask for
-// another attempt.
+// another attempt. Of several errors that are joined, one that does is enough.
 func isFailure(err error) bool {
 	after, ok := errors.AsType[*retryAfterError](err)
-	return err != nil && !(ok && after.err == nil)
+	if !ok || after.err != nil {
+		return err != nil
+	}
+	joined, ok := errors.AsType[joinedErrors](err)
+	return ok && slices.ContainsFunc(joined.Unwrap(), isFailure)
+}
+
+// joinedErrors is an error of several, as of [errors.Join].
+type joinedErrors interface {
+	error
+	Unwrap() []error
 }
 
 // isDirective reports that err says what is to be done with the key.

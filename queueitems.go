@@ -87,11 +87,11 @@ type queueView[K comparable] struct {
 // view calls look with each item, without the lock, and returns what was counted
 // when it began.
 func (q *WorkQueue[K]) view(look func(Item[K])) QueueCounts {
-	batch := make([]Item[K], 0, viewBatch)
 	q.mu.Lock()
 	v := &queueView[K]{now: q.clock.now(), end: uint32(len(q.keys.slots)), noted: map[uint32]Item[K]{}}
 	q.views = append(q.views, v)
 	counts := q.counts
+	batch := make([]Item[K], 0, min(viewBatch, v.end))
 	for v.next < v.end {
 		batch = q.readLocked(v, batch[:0])
 		q.mu.Unlock()

@@ -47,7 +47,7 @@ func (q *WorkQueue[K]) answer(hash uint32, key K, due int64) {
 	q.noteLocked(slot)
 	w.asked = true
 	if w.limited && w.at == workDelayed {
-		q.scheduleLocked(slot, due, keepEarliest, w.priority)
+		q.scheduleLocked(slot, due, keepEarliest)
 	}
 	q.unlockAndWake()
 }

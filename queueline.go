@@ -63,8 +63,22 @@ func (q *WorkQueue[K]) nextLocked() (next uint32, since moment) {
 	return next, since
 }
 
-// linkLocked puts the key in slot at the end of its line. The caller holds mu.
+// linkLocked puts the key in slot at the end of its line, and its group into the
+// ring. The caller holds mu.
 func (q *WorkQueue[K]) linkLocked(slot uint32, w *work) {
+	q.appendLocked(slot, w)
+	q.turns.entered(slot)
+}
+
+// unlinkLocked takes the key in slot out of its line, and its group out of the
+// ring if that was its last one. The caller holds mu.
+func (q *WorkQueue[K]) unlinkLocked(slot uint32, w *work) {
+	q.removeLocked(slot, w)
+	q.turns.left(slot)
+}
+
+// appendLocked puts the key in slot at the end of its line. The caller holds mu.
+func (q *WorkQueue[K]) appendLocked(slot uint32, w *work) {
 	w.stamp = q.rankLocked(w.priority)
 	lines := q.turns.lines(slot)
 	line := lines.line(w.priority)
@@ -76,11 +90,10 @@ func (q *WorkQueue[K]) linkLocked(slot uint32, w *work) {
 	}
 	line.last = slot
 	lines.len++
-	q.turns.entered(slot)
 }
 
-// unlinkLocked takes the key in slot out of its line. The caller holds mu.
-func (q *WorkQueue[K]) unlinkLocked(slot uint32, w *work) {
+// removeLocked takes the key in slot out of its line. The caller holds mu.
+func (q *WorkQueue[K]) removeLocked(slot uint32, w *work) {
 	lines := q.turns.lines(slot)
 	if w.prev != noSlot {
 		q.keys.at(w.prev).next = w.next
@@ -98,7 +111,6 @@ func (q *WorkQueue[K]) unlinkLocked(slot uint32, w *work) {
 		}
 	}
 	lines.len--
-	q.turns.left(slot)
 }
 
 // lineOf returns the line that begins or ends with the key in slot. It is not
@@ -114,16 +126,16 @@ func (l *workLines) lineOf(slot uint32, w *work) *lineEnds {
 
 // raiseLocked gives the key in slot, which is pending, priority p if that is
 // higher than its own. A key in line goes to the end of the line of p, unless
-// it has aged that far. The caller holds mu.
+// it has aged that far; its group keeps its turn. The caller holds mu.
 func (q *WorkQueue[K]) raiseLocked(slot uint32, p Priority) {
 	w := q.keys.at(slot)
 	if p <= w.priority {
 		return
 	}
 	if w.at == workReady && q.rankLocked(p).before(w.stamp) {
-		q.unlinkLocked(slot, w)
+		q.removeLocked(slot, w)
 		w.priority = p
-		q.linkLocked(slot, w)
+		q.appendLocked(slot, w)
 		return
 	}
 	w.priority = p

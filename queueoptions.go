@@ -27,7 +27,8 @@ type QueueOptions[K comparable] struct {
 	Debounce time.Duration
 
 	// DebounceAtMost is how long a key waits at most that is never quiet,
-	// counted from the first add since it was leased.
+	// counted as Lease.Age is. So an add of a key that has been retried for
+	// longer makes it ready at once.
 	//
 	// Default: ten times Debounce.
 	DebounceAtMost time.Duration
@@ -58,7 +59,8 @@ type QueueOptions[K comparable] struct {
 	MaxAttempts int
 
 	// MaxAge is for how long there are attempts: when one fails and the key was
-	// added that long ago, it is parked. It may not be above 50 days.
+	// added that long ago, it is parked. A delay with which it was added is part
+	// of that. It may not be above 50 days.
 	//
 	// Default: for ever.
 	MaxAge time.Duration

@@ -131,7 +131,7 @@ func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling, p Pr
 	if quiet {
 		due, how = q.quietLocked(slot, due), setExactly
 	}
-	q.scheduleLocked(slot, due, how, p)
+	q.scheduleLocked(slot, due, how)
 	q.unlockAndWake()
 	if began && q.onAdd != nil {
 		q.onAdd(key)
@@ -173,16 +173,11 @@ func (q *WorkQueue[K]) resumeLocked(slot uint32, p Priority) {
 	q.counts.Adds++
 }
 
-// scheduleLocked makes the key in slot pending, ready at due, with priority p at
-// least. The caller holds mu.
-func (q *WorkQueue[K]) scheduleLocked(slot uint32, due int64, how scheduling, p Priority) {
+// scheduleLocked makes the key in slot pending, ready at due. The caller holds mu,
+// and has seen to its priority.
+func (q *WorkQueue[K]) scheduleLocked(slot uint32, due int64, how scheduling) {
 	w := q.keys.at(slot)
 	pending, delayed := w.pending(), w.at == workDelayed
-	if pending {
-		q.raiseLocked(slot, p)
-	} else {
-		w.priority = p
-	}
 	switch {
 	case due == noDelay:
 		if !pending || delayed {

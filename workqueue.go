@@ -204,11 +204,11 @@ func (q *WorkQueue[K]) AddWith(key K, options AddOptions) bool {
 		return false
 	}
 	ask, began, added := q.expect(hash, key, group, p)
+	if began && q.onAdd != nil {
+		defer q.onAdd(key) // also if the limiter panics: the key is pending
+	}
 	if ask {
 		q.ask(hash, key, options.After)
-	}
-	if began && q.onAdd != nil {
-		q.onAdd(key)
 	}
 	return added
 }

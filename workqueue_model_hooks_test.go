@@ -1,9 +1,7 @@
 package informer_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"testing/synctest"
@@ -76,7 +74,8 @@ type queueAsk struct {
 	key    int
 	answer chan queueAnswer
 	result chan bool // what the call returned; closed if it did not return
-	retry  bool
+	retry  error     // set if it is a Retry
+	began  bool      // OnAdd is to be told
 }
 
 // background starts a call for key in which the limiter is slow, and waits
@@ -128,7 +127,7 @@ func (m *queueModel) expect(k int, p informer.Priority) (ask bool) {
 	if m.closed {
 		return false
 	}
-	m.raise(k, p)
+	m.begin(k, p)
 	s := m.key(k)
 	if !s.pending {
 		m.set(k, never)
@@ -194,6 +193,9 @@ func (m *queueModel) addLimitedSlow(*rapid.T) {
 	ask := m.expect(k, informer.PriorityNormal)
 	a := m.background(k, func() bool { return m.queue.AddLimited(k) })
 	if ask {
+		if a.began = len(m.tellings.adds) > 0; a.began { // not yet
+			m.tellings.adds = nil
+		}
 		m.asking = append(m.asking, a)
 		return
 	}
@@ -216,232 +218,14 @@ func (m *queueModel) answer(*rapid.T) {
 		due = m.limit()
 	}
 	want := how == answerDelay
-	if a.retry {
+	if a.retry != nil {
 		want = want && !m.ended
-		m.retried(a.key, due, how == answerDelay)
+		m.retried(a.key, a.retry, due, how == answerDelay)
 	} else {
 		m.answered(a.key, due)
 	}
+	if a.began {
+		m.tellings.adds = append(m.tellings.adds, a.key)
+	}
 	m.want("the slow call", m.returned(a), want)
-}
-
-// failed ends the lease of l by an error, if it is open, and notes that it will
-// be reported.
-func (m *queueModel) failed(l *queueLease, err error) (open bool) {
-	open, l.open = l.open, false
-	if open {
-		m.errs = append(m.errs, fmt.Sprint(l.Key, err))
-	}
-	return open
-}
-
-// retried notes that the lease of k ended in a retry.
-func (m *queueModel) retried(k int, due time.Time, limited bool) {
-	s := m.keys[k]
-	s.attempts++
-	if m.closed {
-		due = time.Time{}
-	}
-	if !m.ended {
-		m.raise(k, s.leasedAs)
-		m.setEarliest(k, due)
-		s.limited = s.pending && !s.due.IsZero() && (s.limited || limited)
-	}
-	m.end(k)
-}
-
-func (m *queueModel) nextError() error { return fmt.Errorf("failed %d", len(m.errs)) }
-
-// beginRetry notes that l is retried without another wish, and reports whether
-// the limiter is asked. If not, and the queue is open, the key stays as it is.
-func (m *queueModel) beginRetry(l *queueLease, err error) (ask bool) {
-	ask = l.open && !m.closed && m.mustAsk(l.Key)
-	if !m.failed(l, err) {
-		return false
-	}
-	s := m.keys[l.Key]
-	switch {
-	case ask:
-		s.asked, s.limited = true, true
-		m.asks++
-	case m.closed:
-		m.retried(l.Key, time.Time{}, false)
-	default:
-		s.attempts++
-		m.raise(l.Key, s.leasedAs)
-		m.end(l.Key)
-	}
-	return ask
-}
-
-func (m *queueModel) retry(*rapid.T) {
-	l, err := m.drawLease(), m.nextError()
-	open := l.open
-	ask := m.beginRetry(l, err)
-	m.want("Retry", l.Retry(err), open && !m.ended)
-	if ask {
-		m.retried(l.Key, m.limit(), true)
-	}
-}
-
-func (m *queueModel) retrySlow(*rapid.T) {
-	l, err := m.drawLease(), m.nextError()
-	open := l.open
-	ask := m.beginRetry(l, err)
-	a := m.background(l.Key, func() bool { return l.Retry(err) })
-	if ask {
-		a.retry = true
-		m.asking = append(m.asking, a)
-		return
-	}
-	m.want("Retry", m.returned(a), open && !m.ended)
-}
-
-func (m *queueModel) retryPanics(*rapid.T) {
-	l, err := m.drawLease(), m.nextError()
-	if !l.open {
-		m.Skip("the lease has ended")
-	}
-	m.onErrorPanics = true
-	m.failed(l, err)
-	m.panics("Retry", func() { l.Retry(err) })
-	m.retried(l.Key, time.Time{}, false)
-}
-
-func (m *queueModel) retryAfter(*rapid.T) {
-	l := m.drawLease()
-	d, due := m.drawDelay()
-	err := informer.RetryAfter(d, m.nextError())
-	m.want("Retry", l.Retry(err), l.open && !m.ended)
-	if m.failed(l, err) {
-		m.retried(l.Key, due, false)
-	}
-}
-
-func (m *queueModel) retryTerminal(*rapid.T) {
-	l, err := m.drawLease(), informer.Terminal(m.nextError())
-	m.want("Retry", l.Retry(err), l.open && !m.ended)
-	if m.failed(l, err) {
-		m.parked(l.Key)
-	}
-}
-
-// parked notes that the lease of k ended, and that it is not to be tried again.
-func (m *queueModel) parked(k int) {
-	s := m.keys[k]
-	s.asked = false
-	switch {
-	case s.pending: // added meanwhile
-		s.attempts = 0
-	case m.closed && !m.ended:
-		s.pending = true
-	case !m.ended:
-		s.attempts++
-		s.parked = true
-	}
-	m.end(k)
-}
-
-// finished notes that the lease of k ended, and all is done.
-func (m *queueModel) finished(k int) {
-	s := m.keys[k]
-	s.asked, s.attempts = false, 0
-	m.end(k)
-}
-
-// forgetPanics ends a lease, or cancels a key, and the limiter panics.
-func (m *queueModel) forgetPanics(*rapid.T) {
-	for _, l := range m.leases {
-		if l.open && m.keys[l.Key].asked {
-			m.limiter.panics = true
-			m.panics("Done", func() { l.Done() })
-			l.open = false
-			m.finished(l.Key)
-			return
-		}
-	}
-	for k := range 6 {
-		if s := m.keys[k]; s != nil && s.pending && s.asked && !s.leased {
-			m.limiter.panics = true
-			m.panics("Cancel", func() { m.queue.Cancel(k) })
-			m.cancelled(k)
-			return
-		}
-	}
-	m.Skip("the limiter has nothing to forget")
-}
-
-// queueCall is what the function of a worker does.
-type queueCall struct {
-	how string
-	ms  int // of RetryAfter
-}
-
-// run works off some keys.
-func (m *queueModel) run(*rapid.T) {
-	calls := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) queueCall {
-		return queueCall{
-			rapid.SampledFrom([]string{"nil", "error", "after", "terminal", "cut"}).Draw(t, "how"),
-			rapid.SampledFrom([]int{0, 3, 21}).Draw(t, "ms"),
-		}
-	}), 1, 4).Draw(m.T, "calls")
-	ctx, stop := context.WithCancel(m.Context())
-	defer stop()
-	result, over, settle := make(chan error, 1), m.closed && len(m.line) == 0, func() {}
-	go func() {
-		result <- m.queue.Run(ctx, 1, func(ctx context.Context, k int) (err error) {
-			settle()
-			call := calls[0]
-			if calls = calls[1:]; len(calls) == 0 || call.how == "cut" {
-				stop()
-			}
-			settle, err = m.work(ctx, k, call)
-			return err
-		})
-	}()
-	synctest.Wait()
-	stopped := ctx.Err() != nil
-	stop()
-	m.want("Run says ErrStopped", errors.Is(<-result, informer.ErrStopped), over)
-	settle()
-	if !stopped && len(m.line) > 0 {
-		m.Fatalf("Run leaves %v", m.line)
-	}
-}
-
-// work is the function of a worker. What it returns is to be noted by settle,
-// once the queue knows of it too.
-func (m *queueModel) work(ctx context.Context, k int, call queueCall) (settle func(), err error) {
-	if wrong := m.wrong(k); wrong != "" {
-		m.Error("Run: " + wrong) // this is not the goroutine of the test
-		return func() {}, nil
-	}
-	m.take(k)
-	l := &queueLease{Lease: informer.Lease[int]{Key: k}, open: true}
-	err = m.nextError()
-	switch call.how {
-	case "nil":
-		return func() { m.finished(k) }, nil
-	case "cut":
-		return func() {
-			m.raise(k, m.keys[k].leasedAs)
-			m.setEarliest(k, time.Time{})
-			m.end(k)
-		}, fmt.Errorf("request: %w", ctx.Err())
-	case "terminal":
-		err = informer.Terminal(err)
-		m.failed(l, err)
-		return func() { m.parked(k) }, err
-	case "after":
-		d, due := m.delay(call.ms)
-		err = informer.RetryAfter(d, err)
-		m.failed(l, err)
-		return func() { m.retried(k, due, false) }, err
-	}
-	ask := m.beginRetry(l, err)
-	return func() {
-		if ask {
-			m.retried(k, m.limit(), true)
-		}
-	}, err
 }
