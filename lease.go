@@ -43,8 +43,8 @@ func (l Lease[K]) Age() time.Duration {
 func (l Lease[K]) Waited() time.Duration { return moment(0).until(l.waited) }
 
 // Done finishes the lease: what there was to do has been done. If the key was
-// added meanwhile, it becomes ready, otherwise the queue, limiter included,
-// forgets it.
+// added meanwhile, it becomes ready, otherwise the queue forgets it. The limiter
+// forgets it, unless it is what the key waits for, as it was added by AddLimited.
 //
 // Done returns false if the lease was finished before.
 func (l Lease[K]) Done() bool {
@@ -233,7 +233,7 @@ func (q *WorkQueue[K]) finish(l *Lease[K], end *verdict) bool {
 		q.mu.Unlock()
 		return false
 	}
-	if q.keys.at(slot).asked && end.forgets() {
+	if w := q.keys.at(slot); w.asked && !w.limited && end.forgets() {
 		q.mu.Unlock()
 		return q.forget(l, end)
 	}

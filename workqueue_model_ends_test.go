@@ -42,10 +42,14 @@ func (m *queueModel) end(k int, how informer.End, err error) {
 	m.drop(k)
 }
 
+// forget notes that the limiter is to forget the key, unless that waits for it.
+func (s *queueKey) forget() { s.asked = s.asked && s.limited }
+
 // finished notes that the lease of k ended, and all is done.
 func (m *queueModel) finished(k int) {
 	s := m.keys[k]
-	s.asked, s.attempts, s.err = false, 0, nil
+	s.forget()
+	s.attempts, s.err = 0, nil
 	m.end(k, informer.EndedDone, nil)
 }
 
@@ -84,7 +88,7 @@ func (m *queueModel) again(k int, err error, due time.Time, limited bool) {
 // tried again.
 func (m *queueModel) parked(k int, err error) {
 	s := m.keys[k]
-	s.asked = false
+	s.forget()
 	switch {
 	case s.pending: // added meanwhile
 		s.attempts, s.err = 0, nil
@@ -253,7 +257,8 @@ func (m *queueModel) retryAfterNothing(*rapid.T) {
 // lookAgain notes that the lease of k ended well, and that there is more to do.
 func (m *queueModel) lookAgain(k int, err error, due time.Time) {
 	s := m.keys[k]
-	s.attempts, s.err, s.asked = 0, nil, false
+	s.forget()
+	s.attempts, s.err = 0, nil
 	if !s.pending {
 		s.added = time.Now()
 	}
@@ -282,7 +287,7 @@ func (m *queueModel) park(*rapid.T) {
 // forgetPanics ends a lease, or cancels a key, and the limiter panics.
 func (m *queueModel) forgetPanics(*rapid.T) {
 	for _, l := range m.leases {
-		if l.open && m.keys[l.Key].asked {
+		if l.open && m.keys[l.Key].asked && !m.keys[l.Key].limited {
 			m.limiter.panics = true
 			m.panics("Done", func() { l.Done() })
 			l.open = false
