@@ -93,7 +93,7 @@ func (m *queueModel) raise(k int, p informer.Priority) {
 		if len(m.ring) > 1 && m.ring[0] == m.group(k) {
 			m.counts["= a raised key keeps the turn of its group"]++
 		}
-	case rank.rank.Before(s.rankAtMost): // better or not
+	case rank.rank.Add(-modelTick).Before(s.rankAtMost): // better or not
 		s.line = lineUnknown
 		if rank.rank.Before(s.rank) {
 			s.rank = rank.rank
