@@ -32,6 +32,7 @@ func TestStuckHandlerHoldsFewObjects(t *testing.T) {
 		}, informer.HandlerOptions{}); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // what comes now, comes from the log
 		push(informer.EventAdded, 2)
 		before := heap()
 		for i := range updates {

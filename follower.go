@@ -116,8 +116,15 @@ func (h *follower[T]) takeLocked() (run []Change[T], missed backlog[T]) {
 	return run, missed
 }
 
-// callRun makes the calls for a piece of the log.
+// callRun makes the calls for a piece of the log. One change alone may be a part
+// of its segment, from which all later ones can be reached: they must not stay in
+// memory while the handler is stuck, so it is called with a copy.
 func (h *follower[T]) callRun(run []Change[T]) {
+	if len(run) == 1 {
+		one := [1]Change[T]{run[0]}
+		h.calls(one[:], 1)
+		return
+	}
 	for len(run) > 0 && !h.removed.Load() {
 		run = run[h.calls(run, 1):]
 	}
