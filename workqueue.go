@@ -81,8 +81,9 @@ type WorkQueue[K comparable] struct {
 	wake chan struct{}
 
 	// settled is closed once the queue is closed to adds, no key is ready, and
-	// no key is leased but to those who wait in Drain.
-	settled chan struct{}
+	// no key is leased but to those who wait in Drain: they wait for it. finished
+	// is closed once no key is leased at all: all others who drain wait for it.
+	settled, finished chan struct{}
 
 	mu sync.Mutex // guards the fields below
 
@@ -138,11 +139,12 @@ func NewWorkQueue[K comparable](options QueueOptions[K]) (*WorkQueue[K], error) 
 		maxAge:         options.MaxAge,
 		timeout:        options.Timeout,
 
-		seed:    maphash.MakeSeed(),
-		clock:   queueClock{start: time.Now()},
-		wake:    make(chan struct{}, 1),
-		settled: make(chan struct{}),
-		timerAt: noTimer,
+		seed:     maphash.MakeSeed(),
+		clock:    queueClock{start: time.Now()},
+		wake:     make(chan struct{}, 1),
+		settled:  make(chan struct{}),
+		finished: make(chan struct{}),
+		timerAt:  noTimer,
 	}
 	q.turns = workTurns{grouped: q.group != nil, seed: q.seed, first: noSlot}
 	q.turns.one.clear()
