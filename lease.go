@@ -218,10 +218,16 @@ func (q *WorkQueue[K]) takeOver(l *Lease[K]) bool {
 	if slot == noSlot {
 		return false
 	}
+	q.takeOverLocked(l, slot)
+	return true
+}
+
+// takeOverLocked gives l, which is that of the key in slot, a new number. The
+// caller holds mu.
+func (q *WorkQueue[K]) takeOverLocked(l *Lease[K], slot uint32) {
 	q.leases = q.leases.next()
 	q.keys.at(slot).setLease(q.leases)
 	l.slot, l.number = slot, q.leases
-	return true
 }
 
 // finish ends l. It returns false if l has been ended before, or if the key was
@@ -234,23 +240,20 @@ func (q *WorkQueue[K]) finish(l *Lease[K], end *verdict) bool {
 		return false
 	}
 	if w := q.keys.at(slot); w.asked && !w.limited && end.forgets() {
+		w.asked = false // not later: it may be asked anew before it has forgotten
+		q.takeOverLocked(l, slot)
 		q.mu.Unlock()
 		return q.forget(l, end)
 	}
 	return q.finishAndUnlock(l, slot, end)
 }
 
-// forget ends l and makes the limiter forget its key, while no one else can have
-// it.
+// forget makes the limiter forget the key of l, while no one else can have it,
+// and ends l, which the caller has taken over.
 func (q *WorkQueue[K]) forget(l *Lease[K], end *verdict) (taken bool) {
-	if !q.takeOver(l) {
-		return false
-	}
 	defer func() {
 		q.mu.Lock()
-		slot := q.heldLocked(l)
-		q.keys.at(slot).asked = false
-		taken = q.finishAndUnlock(l, slot, end)
+		taken = q.finishAndUnlock(l, q.heldLocked(l), end)
 	}()
 	q.limiter.Forget(l.Key)
 	return
