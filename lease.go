@@ -66,7 +66,10 @@ func (l Lease[K]) Done() bool {
 // While the queue drains, the key is not retried but kept for [WorkQueue.Drain]
 // to return. Retry returns false if the lease was finished before, or if Drain
 // has returned, so that no one is left who would get the key.
-func (l Lease[K]) Retry(err error) bool { return l.fail(err, EndedRetry) }
+func (l Lease[K]) Retry(err error) bool {
+	_, taken := l.fail(err, EndedRetry)
+	return taken
+}
 
 // RetryAfter finishes the lease: the key is to be looked at again after delay,
 // though nothing went wrong. It is Retry with [RetryAfter] of no error.
@@ -81,19 +84,24 @@ func (l Lease[K]) RetryAfter(delay time.Duration) bool { return l.Retry(RetryAft
 //
 // While the queue drains, the key is kept for [WorkQueue.Drain] to return, as
 // are those that have been parked before. Park returns false when Retry does.
-func (l Lease[K]) Park(err error) bool { return l.fail(err, EndedPark) }
+func (l Lease[K]) Park(err error) bool {
+	_, taken := l.fail(err, EndedPark)
+	return taken
+}
 
-// fail finishes the lease because of err.
-func (l Lease[K]) fail(err error, how End) (taken bool) {
+// fail finishes the lease because of err. It reports whether it has, and whether
+// the queue has taken the key back.
+func (l Lease[K]) fail(err error, how End) (ended, taken bool) {
 	q := l.queue
 	if q == nil {
-		return false
+		return false, false
 	}
 	// From here on the lease is ours: a second call fails, and the code of the
 	// user can run without the lock. If it panics, the key is not lost.
 	if !q.takeOver(&l) {
-		return false
+		return false, false
 	}
+	ended = true
 	end := verdict{how: EndedRetry, failed: true, due: noDelay, priority: l.Priority.known(), err: err}
 	defer func() { taken = q.finish(&l, &end) }()
 
