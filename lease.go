@@ -39,7 +39,8 @@ func (l Lease[K]) Age() time.Duration {
 }
 
 // Waited returns how long the key was ready before it was leased, in steps of
-// about a millisecond.
+// about a millisecond. If a higher priority moved it to the end of another line
+// meanwhile, it counts from then.
 func (l Lease[K]) Waited() time.Duration { return moment(0).until(l.waited) }
 
 // Done finishes the lease: what there was to do has been done. If the key was

@@ -13,6 +13,8 @@ import (
 // until it expires.)
 //
 // Somebody has to work off what is ready: a Run whose context has ended does not.
+// The hooks and log lines of the last leases may come a little later; when Run has
+// returned, they have come.
 //
 // When ctx ends before, Drain returns the keys that were still ready as well,
 // and an error that wraps the cause and tells how many keys were still leased.

@@ -38,7 +38,9 @@ import (
 //	4 * Ageing + n * s / w
 //
 // after it became ready, where n keys were ahead of it, or leased, when it had
-// risen to the highest priority (or within 2 ms after that).
+// risen to the highest priority (or within 2 ms after that). That is about queues
+// that are worked on: which goes first of two keys of different priorities cannot
+// be told any more if one has been ready for 26 days longer.
 //
 // With a function [QueueOptions].Group, groups that have keys ready take turns,
 // and order and priorities are those within a group. So a thousand keys of one
