@@ -157,8 +157,10 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 		return fmt.Errorf("pending, leased = %d, %d, want %d, %d", q.pending, q.leased, pending, leased)
 	case q.stage == queueEnded && pending > 0:
 		return fmt.Errorf("ended with %d pending", pending)
-	case q.stage != queueOpen && q.turns.len == 0 && leased <= len(q.drainers) && !q.hasSettled():
+	case q.stage != queueOpen && q.turns.len == 0 && leased <= len(q.drainers) && !isClosed(q.settled):
 		return fmt.Errorf("worked off, but not settled")
+	case isClosed(q.finished) != (q.stage != queueOpen && q.turns.len == 0 && leased == 0):
+		return fmt.Errorf("finished is closed: %v; stage %d, %d ready, %d leased", isClosed(q.finished), q.stage, q.turns.len, leased)
 	case q.waiting > 0 && !q.waking && (q.turns.len > 0 || q.stage != queueOpen):
 		return fmt.Errorf("%d calls wait in Get, and none is woken", q.waiting)
 	}

@@ -39,7 +39,8 @@ func (l Lease[K]) Age() time.Duration {
 }
 
 // Waited returns how long the key was ready before it was leased, in steps of
-// about a millisecond.
+// about a millisecond. If a higher priority moved it to the end of another line
+// meanwhile, it counts from then.
 func (l Lease[K]) Waited() time.Duration { return moment(0).until(l.waited) }
 
 // Done finishes the lease: what there was to do has been done. If the key was
@@ -66,7 +67,10 @@ func (l Lease[K]) Done() bool {
 // While the queue drains, the key is not retried but kept for [WorkQueue.Drain]
 // to return. Retry returns false if the lease was finished before, or if Drain
 // has returned, so that no one is left who would get the key.
-func (l Lease[K]) Retry(err error) bool { return l.fail(err, EndedRetry) }
+func (l Lease[K]) Retry(err error) bool {
+	_, taken := l.fail(err, EndedRetry)
+	return taken
+}
 
 // RetryAfter finishes the lease: the key is to be looked at again after delay,
 // though nothing went wrong. It is Retry with [RetryAfter] of no error.
@@ -81,19 +85,24 @@ func (l Lease[K]) RetryAfter(delay time.Duration) bool { return l.Retry(RetryAft
 //
 // While the queue drains, the key is kept for [WorkQueue.Drain] to return, as
 // are those that have been parked before. Park returns false when Retry does.
-func (l Lease[K]) Park(err error) bool { return l.fail(err, EndedPark) }
+func (l Lease[K]) Park(err error) bool {
+	_, taken := l.fail(err, EndedPark)
+	return taken
+}
 
-// fail finishes the lease because of err.
-func (l Lease[K]) fail(err error, how End) (taken bool) {
+// fail finishes the lease because of err. It reports whether it has, and whether
+// the queue has taken the key back.
+func (l Lease[K]) fail(err error, how End) (ended, taken bool) {
 	q := l.queue
 	if q == nil {
-		return false
+		return false, false
 	}
 	// From here on the lease is ours: a second call fails, and the code of the
 	// user can run without the lock. If it panics, the key is not lost.
 	if !q.takeOver(&l) {
-		return false
+		return false, false
 	}
+	ended = true
 	end := verdict{how: EndedRetry, failed: true, due: noDelay, priority: l.Priority.known(), err: err}
 	defer func() { taken = q.finish(&l, &end) }()
 
@@ -218,10 +227,16 @@ func (q *WorkQueue[K]) takeOver(l *Lease[K]) bool {
 	if slot == noSlot {
 		return false
 	}
+	q.takeOverLocked(l, slot)
+	return true
+}
+
+// takeOverLocked gives l, which is that of the key in slot, a new number. The
+// caller holds mu.
+func (q *WorkQueue[K]) takeOverLocked(l *Lease[K], slot uint32) {
 	q.leases = q.leases.next()
 	q.keys.at(slot).setLease(q.leases)
 	l.slot, l.number = slot, q.leases
-	return true
 }
 
 // finish ends l. It returns false if l has been ended before, or if the key was
@@ -234,23 +249,20 @@ func (q *WorkQueue[K]) finish(l *Lease[K], end *verdict) bool {
 		return false
 	}
 	if w := q.keys.at(slot); w.asked && !w.limited && end.forgets() {
+		w.asked = false // not later: it may be asked anew before it has forgotten
+		q.takeOverLocked(l, slot)
 		q.mu.Unlock()
 		return q.forget(l, end)
 	}
 	return q.finishAndUnlock(l, slot, end)
 }
 
-// forget ends l and makes the limiter forget its key, while no one else can have
-// it.
+// forget makes the limiter forget the key of l, while no one else can have it,
+// and ends l, which the caller has taken over.
 func (q *WorkQueue[K]) forget(l *Lease[K], end *verdict) (taken bool) {
-	if !q.takeOver(l) {
-		return false
-	}
 	defer func() {
 		q.mu.Lock()
-		slot := q.heldLocked(l)
-		q.keys.at(slot).asked = false
-		taken = q.finishAndUnlock(l, slot, end)
+		taken = q.finishAndUnlock(l, q.heldLocked(l), end)
 	}()
 	q.limiter.Forget(l.Key)
 	return

@@ -13,6 +13,8 @@ import (
 // until it expires.)
 //
 // Somebody has to work off what is ready: a Run whose context has ended does not.
+// The hooks and log lines of the last leases may come a little later; when Run has
+// returned, they have come.
 //
 // When ctx ends before, Drain returns the keys that were still ready as well,
 // and an error that wraps the cause and tells how many keys were still leased.
@@ -25,42 +27,48 @@ import (
 // leases that are left.
 //
 // The function that [WorkQueue.Run] calls may call Drain with the context that
-// it was given: its own lease is not waited for. It still holds up its worker,
-// so if all workers do that, keys that are ready wait for the end of ctx.
+// it was given: its own lease is not waited for, nor are those of others that do
+// the same. While a call from elsewhere waits, which is for these leases too, the
+// keys are left to that one. The function still holds up its worker, so if all
+// workers do that, keys that are ready wait for the end of ctx.
 func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	own, _ := q.LeaseOf(ctx)
-	q.enterDrain(&own)
+	over := q.enterDrain(&own)
 	select {
-	case <-q.settled:
+	case <-over:
 	case <-ctx.Done():
 	}
-	cause := context.Cause(ctx)
 
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.drains--
-	if q.heldLocked(&own) != noSlot {
-		if q.drainers[own.Key]--; q.drainers[own.Key] == 0 {
-			delete(q.drainers, own.Key)
-		}
+	q.leaveDrainLocked(&own)
+	early, leased, ready := !isClosed(over), q.leased, q.turns.len
+	if q.stage != queueEnded && q.outsidersLocked() == 0 && (!early || q.drains == 0) {
+		q.stage = queueEnded
+		rest = q.restLocked()
 	}
-	if !q.hasSettled() {
+	q.mu.Unlock()
+
+	if early { // the text of the cause is the user's code
 		err = fmt.Errorf("informer: queue %s: drain: %d keys still leased, %d ready: %w",
-			q.name, q.leased, q.turns.len, cause)
-		if q.drains > 0 {
-			return nil, err
-		}
+			q.name, leased, ready, context.Cause(ctx))
 	}
-	if q.stage == queueEnded {
-		return nil, err
+	return rest, err
+}
+
+// outsidersLocked returns how many calls wait in Drain that are not by the holder
+// of a lease. The caller holds mu.
+func (q *WorkQueue[K]) outsidersLocked() int {
+	n := q.drains
+	for _, calls := range q.drainers {
+		n -= calls
 	}
-	q.stage = queueEnded
-	return q.restLocked(), err
+	return n
 }
 
 // enterDrain shuts the queue and counts a call of Drain. The lease of the caller,
-// own, is not waited for until the call ends.
-func (q *WorkQueue[K]) enterDrain(own *Lease[K]) {
+// own, is not waited for until the call ends. It returns the channel that is
+// closed when there is nothing more to wait for.
+func (q *WorkQueue[K]) enterDrain(own *Lease[K]) (over <-chan struct{}) {
 	q.mu.Lock()
 	if q.stage == queueOpen {
 		q.stage = queueDraining
@@ -69,7 +77,9 @@ func (q *WorkQueue[K]) enterDrain(own *Lease[K]) {
 		}
 	}
 	q.drains++
+	over = q.finished
 	if q.heldLocked(own) != noSlot {
+		over = q.settled
 		if q.drainers == nil {
 			q.drainers = map[K]int{}
 		}
@@ -77,21 +87,39 @@ func (q *WorkQueue[K]) enterDrain(own *Lease[K]) {
 	}
 	q.settleLocked()
 	q.unlockAndWake()
+	return over
 }
 
-// settleLocked closes settled when the queue has been worked off. The caller
-// holds mu, and has changed something that leads there.
-func (q *WorkQueue[K]) settleLocked() {
-	if q.stage == queueOpen || q.turns.len > 0 || q.leased > len(q.drainers) || q.hasSettled() {
+// leaveDrainLocked counts the end of a call of Drain by the holder of own, if
+// there is one. The caller holds mu.
+func (q *WorkQueue[K]) leaveDrainLocked(own *Lease[K]) {
+	q.drains--
+	if q.heldLocked(own) == noSlot {
 		return
 	}
-	close(q.settled)
+	if q.drainers[own.Key]--; q.drainers[own.Key] == 0 {
+		delete(q.drainers, own.Key)
+	}
 }
 
-// hasSettled reports that settled is closed.
-func (q *WorkQueue[K]) hasSettled() bool {
+// settleLocked closes settled and finished when the queue has been worked off.
+// The caller holds mu, and has changed something that leads there.
+func (q *WorkQueue[K]) settleLocked() {
+	if q.stage == queueOpen || q.turns.len > 0 {
+		return
+	}
+	if q.leased <= len(q.drainers) && !isClosed(q.settled) {
+		close(q.settled)
+	}
+	if q.leased == 0 && !isClosed(q.finished) {
+		close(q.finished)
+	}
+}
+
+// isClosed reports that c, to which nothing is sent, is closed.
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-q.settled:
+	case <-c:
 		return true
 	default:
 		return false

@@ -348,3 +348,79 @@ func TestWorkQueue_DrainTwiceFromWorker(t *testing.T) {
 		}
 	})
 }
+
+// TestWorkQueue_DrainFromInsideAndOutside (promise 24): a worker that drains does
+// not wait for its own lease, but who drains from elsewhere does; if that one is
+// there, it gets what is left, and the key of the worker, if that is retried.
+func TestWorkQueue_DrainFromInsideAndOutside(t *testing.T) {
+	const s = time.Second
+	for _, test := range []struct {
+		name                    string
+		outside                 time.Duration // when the call from elsewhere begins
+		patience                time.Duration
+		fromInside, fromOutside string
+	}{
+		{"outside first", 0, time.Hour, "[] <nil> 1s", "[drains later] <nil> 3s"},
+		{"inside first", 2 * s, time.Hour, "[later] <nil> 1s", "[] <nil> 3s"},
+		{"outside gives up", 0, 2 * s, "[] <nil> 1s", "[later] informer: queue jobs: drain: 1 keys still leased, 0 ready: context deadline exceeded 2s"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue(t, informer.QueueOptions[string]{Name: "jobs"})
+				q.Add("drains")
+				q.AddAfter("later", time.Hour)
+				start := time.Now()
+				drain := func(ctx context.Context) string {
+					rest, err := q.Drain(ctx)
+					slices.Sort(rest)
+					return fmt.Sprint(rest, " ", err, " ", time.Since(start))
+				}
+				inside := make(chan string, 1)
+				stop := startQueue(t, q, 1, func(ctx context.Context, _ string) error {
+					<-time.After(s)
+					inside <- drain(ctx)
+					<-time.After(2 * s)
+					return errSource
+				})
+				<-time.After(test.outside)
+				ctx, cancel := context.WithTimeout(t.Context(), test.patience)
+				defer cancel()
+				if got := drain(ctx); got != test.fromOutside {
+					t.Errorf("Drain from outside: %s, want %s", got, test.fromOutside)
+				}
+				if got := <-inside; got != test.fromInside {
+					t.Errorf("Drain by the worker: %s, want %s", got, test.fromInside)
+				}
+				<-time.After(time.Minute)
+				if err := errors.Join(stop(), informer.ValidateQueue(q)); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A lookingError looks at the queue when it is asked for its text.
+type lookingError struct{ queue *informer.WorkQueue[string] }
+
+func (e lookingError) Error() string { return fmt.Sprint(e.queue.Len(), " pending") }
+
+// TestWorkQueue_DrainCause (promise 24): the cause of the end of a context is not
+// asked for its text under the lock.
+func TestWorkQueue_DrainCause(t *testing.T) {
+	q := newQueue(t, informer.QueueOptions[string]{})
+	q.Add("a")
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(lookingError{q})
+	drained := make(chan error, 1)
+	go func() {
+		_, err := q.Drain(ctx)
+		drained <- err
+	}()
+	select {
+	case err := <-drained:
+		mustContain(t, "Drain", err, "1 ready: 0 pending")
+	case <-time.After(10 * time.Second):
+		t.Fatal("Drain waits for its own lock")
+	}
+}

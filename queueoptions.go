@@ -77,7 +77,9 @@ type QueueOptions[K comparable] struct {
 	Name string
 
 	// Logger is told by Run of each attempt that failed: key, attempt, what
-	// follows, and the error.
+	// follows, and the error; also if the queue has ended meanwhile, so that
+	// nobody has the key. Of a lease that the function has finished itself it is
+	// told only if the function panics then.
 	//
 	// Default: nothing is logged.
 	Logger *slog.Logger

@@ -12,6 +12,11 @@ import (
 // errGoexit says that the function of a worker ended its goroutine.
 var errGoexit = errors.New("the function called runtime.Goexit")
 
+// A panicError says that the function of a worker panicked, and where.
+type panicError struct{ text string }
+
+func (e *panicError) Error() string { return e.text }
+
 // leaseContext is the key, in the context of a worker, of the worker's lease.
 type leaseContext[K comparable] struct{ queue *WorkQueue[K] }
 
@@ -22,9 +27,9 @@ type leaseContext[K comparable] struct{ queue *WorkQueue[K] }
 // If fn returns nil, the lease is [Lease.Done], otherwise it ends in
 // [Lease.Retry] with the error; unless fn has finished it itself, by way of
 // [WorkQueue.LeaseOf]. The context of fn ends with ctx, or after the option
-// Timeout. An error that only says that ctx has ended puts the
-// key back as it was: nothing is reported, and it does not count as an attempt.
-// Panics of fn are handled as OnPanic says.
+// Timeout. When ctx has ended, an error that wraps the one of ctx, or its cause,
+// puts the key back as it was: nothing is reported, and it does not count as an
+// attempt. Panics of fn are handled as OnPanic says.
 //
 // When ctx ends, Run leases no other key, waits for the calls of fn, and
 // returns nil; the queue stays open, and can be run again. Run returns nil as
@@ -90,12 +95,27 @@ func (q *WorkQueue[K]) work(
 		lease.release()
 	default:
 		parked := isTerminal(err) || q.exhausted(&lease)
-		if lease.Retry(err) && q.logger != nil && isFailure(err) {
-			q.logger.LogAttrs(ctx, slog.LevelWarn, "attempt failed", slog.String("queue", q.name),
-				slog.String("key", fmt.Sprint(lease.Key)), slog.Int("attempt", lease.Attempt),
-				slog.Bool("parked", parked), slog.String("err", shortText(err)))
+		ended, taken := lease.fail(err, EndedRetry)
+		_, panicked := errors.AsType[*panicError](err)
+		switch {
+		case ended && !taken:
+			q.logFailure(ctx, "attempt failed, and the queue has ended", &lease, false, err)
+		case ended:
+			q.logFailure(ctx, "attempt failed", &lease, parked, err)
+		case panicked:
+			q.logFailure(ctx, "panic after the end of the lease", &lease, false, err)
 		}
 	}
+}
+
+// logFailure logs why the attempt of lease failed, if it did.
+func (q *WorkQueue[K]) logFailure(ctx context.Context, what string, lease *Lease[K], parked bool, err error) {
+	if q.logger == nil || !isFailure(err) {
+		return
+	}
+	q.logger.LogAttrs(ctx, slog.LevelWarn, what, slog.String("queue", q.name),
+		slog.String("key", fmt.Sprint(lease.Key)), slog.Int("attempt", lease.Attempt),
+		slog.Bool("parked", parked), slog.String("err", shortText(err)))
 }
 
 // call calls fn. It makes a panic an error, or a crash that names the key. If fn
@@ -120,7 +140,7 @@ func (q *WorkQueue[K]) call(
 		if q.onPanic == PanicCrash {
 			panic(text)
 		}
-		err = fmt.Errorf("%s\n\n%s", text, debug.Stack())
+		err = &panicError{fmt.Sprintf("%s\n\n%s", text, debug.Stack())}
 	}()
 	ctx = context.WithValue(ctx, leaseContext[K]{q}, lease)
 	if q.timeout > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"runtime"
@@ -330,4 +331,51 @@ func TestWorkQueue_RunWhileDraining(t *testing.T) {
 			t.Errorf("Drain() = %v, %d keys worked off", err, worked)
 		}
 	})
+}
+
+// TestWorkQueue_LogsWhatNobodyIsToldOf (promise 24): an attempt that fails when the
+// queue has ended is logged, as its key is lost, and so is a panic of a function
+// that has finished its lease before.
+func TestWorkQueue_LogsWhatNobodyIsToldOf(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		fn   func(lease informer.Lease[string]) error
+		want []string
+	}{
+		{"failure", func(informer.Lease[string]) error { return errSource },
+			[]string{"attempt failed, and the queue has ended", "key=a attempt=1 parked=false", errSource.Error()}},
+		{"panic", func(l informer.Lease[string]) error { l.Done(); panic("surprise") },
+			[]string{"panic after the end of the lease", "key=a attempt=1", "surprise"}},
+		{"finished", func(l informer.Lease[string]) error { l.Park(errSource); return errSource }, nil},
+		{"no failure", func(informer.Lease[string]) error { return informer.RetryAfter(time.Second, nil) }, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log strings.Builder
+				q := newQueue(t, informer.QueueOptions[string]{
+					OnPanic: informer.PanicReport,
+					Logger:  slog.New(slog.NewTextHandler(&log, nil)),
+				})
+				q.Add("a")
+				stop := startQueue(t, q, 1, func(ctx context.Context, _ string) error {
+					<-time.After(time.Minute)
+					lease, _ := q.LeaseOf(ctx)
+					return test.fn(lease)
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if _, err := q.Drain(ctx); err == nil {
+					t.Error("Drain = nil, want an error, as a is leased")
+				}
+				<-time.After(time.Hour)
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				mustContain(t, "the log", errors.New(log.String()), test.want...)
+				if lines := strings.Count(log.String(), "\n"); lines != min(len(test.want), 1) {
+					t.Errorf("%d lines: %s", lines, log.String())
+				}
+			})
+		})
+	}
 }

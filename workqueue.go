@@ -38,7 +38,9 @@ import (
 //	4 * Ageing + n * s / w
 //
 // after it became ready, where n keys were ahead of it, or leased, when it had
-// risen to the highest priority (or within 2 ms after that).
+// risen to the highest priority (or within 2 ms after that). That is about queues
+// that are worked on: which goes first of two keys of different priorities cannot
+// be told any more if one has been ready for 26 days longer.
 //
 // With a function [QueueOptions].Group, groups that have keys ready take turns,
 // and order and priorities are those within a group. So a thousand keys of one
@@ -81,8 +83,9 @@ type WorkQueue[K comparable] struct {
 	wake chan struct{}
 
 	// settled is closed once the queue is closed to adds, no key is ready, and
-	// no key is leased but to those who wait in Drain.
-	settled chan struct{}
+	// no key is leased but to those who wait in Drain: they wait for it. finished
+	// is closed once no key is leased at all: all others who drain wait for it.
+	settled, finished chan struct{}
 
 	mu sync.Mutex // guards the fields below
 
@@ -138,11 +141,12 @@ func NewWorkQueue[K comparable](options QueueOptions[K]) (*WorkQueue[K], error) 
 		maxAge:         options.MaxAge,
 		timeout:        options.Timeout,
 
-		seed:    maphash.MakeSeed(),
-		clock:   queueClock{start: time.Now()},
-		wake:    make(chan struct{}, 1),
-		settled: make(chan struct{}),
-		timerAt: noTimer,
+		seed:     maphash.MakeSeed(),
+		clock:    queueClock{start: time.Now()},
+		wake:     make(chan struct{}, 1),
+		settled:  make(chan struct{}),
+		finished: make(chan struct{}),
+		timerAt:  noTimer,
 	}
 	q.turns = workTurns{grouped: q.group != nil, seed: q.seed, first: noSlot}
 	q.turns.one.clear()

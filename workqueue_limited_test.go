@@ -301,3 +301,35 @@ func TestWorkQueue_Case23Delays(t *testing.T) {
 }
 
 func (a queueAdd) String() string { return fmt.Sprint(a.mode, " ", a.delay) }
+
+// addInForget is a limiter that counts, and adds a key while it forgets it.
+type addInForget struct {
+	queue *informer.WorkQueue[string]
+	calls int  // since the key was forgotten
+	adds  bool // the next time
+}
+
+func (l *addInForget) When(string) time.Duration { l.calls++; return time.Second }
+func (l *addInForget) Forget(key string) {
+	l.calls = 0
+	if l.adds {
+		l.adds = false
+		l.queue.AddLimited(key)
+	}
+}
+
+// TestWorkQueue_AddLimitedInForget (promise 27): when the limiter is asked for a key
+// while it is told to forget it, it is told again when that has been worked on.
+func TestWorkQueue_AddLimitedInForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := &addInForget{adds: true}
+		q := newQueue(t, informer.QueueOptions[string]{Limiter: limiter})
+		limiter.queue = q
+		q.AddLimited("a")
+		leaseNow(t, q).Done()
+		leaseNow(t, q).Done()
+		if limiter.calls != 0 || limiter.adds {
+			t.Errorf("after two Done the limiter remembers %d calls, want none", limiter.calls)
+		}
+	})
+}
