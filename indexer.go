@@ -269,7 +269,7 @@ func (x *Indexer[T]) work(b Batch[T], parts iter.Seq[[]Deltas[T]], emit func(Cha
 
 // fits reports whether n deltas may be worked at once, into s if nobody sees it.
 func (x *Indexer[T]) fits(s *state[T], n int) bool {
-	return n <= min(x.inPlace, stride) && s.keys.takes(n) && !s.sparse()
+	return n <= min(x.inPlace, stride) && s.keys.takes(n) && !s.sparse() && !s.roomy()
 }
 
 // workParts works a batch into s, which nobody else knows, part by part, and
@@ -285,6 +285,8 @@ func (x *Indexer[T]) workParts(s *state[T], parts iter.Seq[[]Deltas[T]], initial
 	if s.sparse() {
 		s.compact()
 		x.free = s.vacant()
+	} else if s.roomy() {
+		s.rekey(0)
 	}
 }
 

@@ -282,6 +282,56 @@ func TestIndexerMemoryComesBack(t *testing.T) {
 	runtime.KeepAlive(objs)
 }
 
+// TestIndexMemoryOfFewKeys: promise 30. When a store was compacted, and then most
+// keys of an index go while the objects stay, those that are left do not hold the
+// memory of their neighbours.
+func TestIndexMemoryOfFewKeys(t *testing.T) {
+	const n, tags, keys = 1000, 100, 50_000
+	many, few, more := make([]*storeObj, n), make([]*storeObj, n), make([]*storeObj, 3*n)
+	for i := range more {
+		more[i] = &storeObj{key: storeKey("", fmt.Sprint("o", i)), version: "1"}
+	}
+	for i := range n {
+		many[i] = &storeObj{key: more[i].key, version: "2"}
+		few[i] = &storeObj{key: more[i].key, version: "3"}
+		for j := range tags {
+			tag := (i*tags + j) % keys // each of two objects
+			many[i].tags = append(many[i].tags, tag)
+			if tag%300 == 0 {
+				few[i].tags = append(few[i].tags, tag)
+			}
+		}
+	}
+	store := func(contents ...[]*storeObj) *informer.Indexer[*storeObj] {
+		x := newStore(t)
+		if _, err := informer.AddMultiIndex(x, "tags", func(o *storeObj, file func(int)) {
+			for _, tag := range o.tags {
+				file(tag)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, objs := range contents {
+			for _, o := range objs {
+				if err := x.Update(o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := x.Replace(objs, ""); err != nil { // which compacts, if objects go
+				t.Fatal(err)
+			}
+		}
+		return x
+	}
+	fresh, want := heldBy(func() *informer.Indexer[*storeObj] { return store(few) })
+	used, got := heldBy(func() *informer.Indexer[*storeObj] { return store(more, many, few) })
+	valid(t, used)
+	if got > 2*want {
+		t.Errorf("an index that had %d keys holds %d bytes, %d in a new store", keys, got, want)
+	}
+	runtime.KeepAlive([]any{fresh, used, many, few, more})
+}
+
 // TestIndexerKeepsNoText: promise 30. A key outlives the object that brought
 // it, and must not hold what that was cut out of; nor must buffers.
 func TestIndexerKeepsNoText(t *testing.T) {

@@ -1,7 +1,9 @@
 package informer_test
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -120,6 +122,37 @@ func TestIndexerMemoryAfterDeletions(t *testing.T) {
 	if fresh.Len() != used.Len() {
 		t.Errorf("%d objects, want %d", used.Len(), fresh.Len())
 	}
+}
+
+// TestIndexerMemoryOfKeys: promise 30. Just above half, where a store keeps its
+// slots, it does not keep keys that are gone, nor a table for all of them.
+func TestIndexerMemoryOfKeys(t *testing.T) {
+	const most, gone, rest = 5866, 1955, 2991
+	objs := make([]*storeObj, most+gone)
+	for i := range objs {
+		objs[i] = &storeObj{key: storeKey("ns", fmt.Sprint("o", i)), version: "1"}
+	}
+	store := func(n, renamed int) *informer.Indexer[*storeObj] {
+		x := newStore(t)
+		err := x.Replace(objs[:n], "")
+		for i := range renamed {
+			err = errors.Join(err, x.Delete(objs[i]), x.Add(objs[most+i]))
+		}
+		for _, o := range x.List()[rest:] {
+			err = errors.Join(err, x.Delete(o))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	fresh, want := heldBy(func() *informer.Indexer[*storeObj] { return store(rest, 0) })
+	used, got := heldBy(func() *informer.Indexer[*storeObj] { return store(most, gone) })
+	valid(t, used)
+	if got > 2*want {
+		t.Errorf("%d objects of %d hold %d bytes, %d in a new store", used.Len(), most, got, want)
+	}
+	runtime.KeepAlive([]any{fresh, used, objs})
 }
 
 // TestKeysOfOneHash: promise 1. A slot may go from a key to another one of the same

@@ -150,10 +150,11 @@ func (p *posting) moved(e epoch, moved []uint32, room *[]uint32) (to posting, so
 }
 
 // cut returns an empty list with room for n, which may share an array with what
-// is cut before and after it.
+// is cut before and after it: a small one, as the last of them keeps all of it.
 func cut(room *[]uint32, n int) []uint32 {
+	const together = 32
 	if len(*room) < n {
-		*room = make([]uint32, max(n, 4*fewSlots))
+		*room = make([]uint32, max(n, together))
 	}
 	list := (*room)[:0:n]
 	*room = (*room)[n:]

@@ -171,9 +171,13 @@ func (s *state[T]) rekey(more int) {
 	}
 }
 
-// sparse says that so few slots, and with them cells of the table of keys, are
-// in use that it is time for compact. The deletions that led here pay for it.
+// sparse says that so few slots are in use that it is time for compact. The
+// deletions that led here pay for it.
 func (s *state[T]) sparse() bool { return s.slots.n > 4+2*s.n/chunkSize }
+
+// roomy says that the table of keys is so large that it is time for rekey. Slots
+// do not tell that: it grows in steps, and also holds keys that are gone.
+func (s *state[T]) roomy() bool { return len(s.keys.cells) > 512+3*s.n }
 
 // compact gives the objects new slots, in the same order and without gaps. s is
 // being written, and its memory becomes that of a store which never held more.
