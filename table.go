@@ -119,28 +119,15 @@ func (t *table[K, V]) split(e epoch) {
 
 // renew returns a table of epoch e with the same keys, in as many pages as these
 // need now, and with the value that is returned for each cell.
-//
-// A few neighbouring pages share an array, until one that gets more cells takes
-// its own. Neighbours, because a table that shrinks gives up its last pages, and
-// with them their arrays.
 func (t *table[K, V]) renew(e epoch, value func(*cell[K, V]) V) table[K, V] {
-	const together = 64
 	to := table[K, V]{n: t.n}
 	sizes := make([]int, (t.n+pageFill-1)/pageFill)
 	t.each(func(c *cell[K, V]) bool {
 		sizes[home(c.hash, len(sizes))]++
 		return true
 	})
-	for some := range slices.Chunk(sizes, together) {
-		n := 0
-		for _, size := range some {
-			n += size
-		}
-		room := make([]cell[K, V], n)
-		for _, size := range some {
-			to.pages.push(e, page[K, V]{owner: e, cells: room[:0:size]})
-			room = room[size:]
-		}
+	for _, size := range sizes {
+		to.pages.push(e, page[K, V]{owner: e, cells: make([]cell[K, V], 0, size)})
 	}
 	t.each(func(c *cell[K, V]) bool {
 		p := to.pages.at(home(c.hash, len(sizes)))
