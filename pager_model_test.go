@@ -174,7 +174,7 @@ func TestPagerModel(t *testing.T) {
 			}
 		}
 	})
-	if counts["object"] > 100 && len(counts) != 6 {
+	if counts["object"] > 1000 && len(counts) != 6 {
 		t.Errorf("steps of only %v", slices.Sorted(maps.Keys(counts)))
 	}
 	t.Log(counts)

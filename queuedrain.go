@@ -22,7 +22,7 @@ import (
 // [Lease.Retry] returns false. After that, Get returns [ErrStopped].
 //
 // The keys come in no order, each to exactly one caller: if several calls wait,
-// to the first that sees that the queue has been worked off, or else to the
+// to one of them when the queue has been worked off, or else to the
 // last whose context ends; the others get none. A later call only waits for the
 // leases that are left.
 //
