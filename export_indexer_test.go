@@ -375,19 +375,15 @@ func (t *TestTable) Validate() error { return validateTable(&t.t, t.e) }
 
 // A TestPosting is a set of slots, which begins with slot 0.
 type TestPosting struct {
-	p    posting
-	e    epoch
-	room *[]uint32 // that all forks move to
+	p posting
+	e epoch
 }
 
 // Fork returns p as it is now; both can be written from then on.
 func (p *TestPosting) Fork(epochs *int) *TestPosting {
 	*epochs += 2
 	p.e = epoch(*epochs - 1)
-	if p.room == nil {
-		p.room = new([]uint32)
-	}
-	return &TestPosting{p.p, epoch(*epochs), p.room}
+	return &TestPosting{p.p, epoch(*epochs)}
 }
 func (p *TestPosting) Add(slot uint32)       { p.p.add(p.e, slot) }
 func (p *TestPosting) Remove(slot uint32)    { p.p.remove(p.e, slot) }
@@ -397,7 +393,7 @@ func (p *TestPosting) List() (l []uint32)    { return p.p.list() }
 
 // Move moves each slot as moved says.
 func (p *TestPosting) Move(moved []uint32) (any bool) {
-	p.p, any = p.p.moved(p.e, moved, p.room)
+	p.p, any = p.p.moved(p.e, moved)
 	return any
 }
 func (p *TestPosting) Validate() error { return validatePosting(&p.p, p.e) }

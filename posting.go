@@ -99,28 +99,10 @@ func (p *posting) list() []uint32 {
 	if p.many != nil && p.many.few != nil {
 		return slices.Clone(p.many.few)
 	}
-	if p.many == nil {
-		return []uint32{p.one}
-	}
-	list := make([]uint32, 0, p.many.n)
-	for i, g := range p.many.groups {
-		if g != nil {
-			list = appendSlots(list, g, uint32(i*groupSize))
-		}
-	}
-	return list
-}
-
-// appendSlots appends the slots of g, of which first is the first.
-func appendSlots(list []uint32, g *group, first uint32) []uint32 {
-	for _, offset := range g.few {
-		list = append(list, first+uint32(offset))
-	}
-	if g.words != nil {
-		for i, word := range g.words {
-			for ; word != 0; word &= word - 1 {
-				list = append(list, first+uint32(i*chunkSize+bits.TrailingZeros32(word)))
-			}
+	list := make([]uint32, 0, p.len())
+	for c := p.cursor(); c.next(); {
+		for mask := c.mask; mask != 0; mask &= mask - 1 {
+			list = append(list, uint32(c.chunk*chunkSize+bits.TrailingZeros32(mask)))
 		}
 	}
 	return list
@@ -128,18 +110,12 @@ func appendSlots(list []uint32, g *group, first uint32) []uint32 {
 
 // moved returns a posting of epoch e in which each slot i is moved[i]-1 instead,
 // in the same order; and whether it holds any. A slot for which moved is 0 goes.
-// A list of few slots is cut from room.
-func (p *posting) moved(e epoch, moved []uint32, room *[]uint32) (to posting, some bool) {
+func (p *posting) moved(e epoch, moved []uint32) (to posting, some bool) {
 	if p.many == nil {
 		at := moved[p.one]
 		return posting{one: at - 1}, at != 0
 	}
-	slots := p.many.few
-	if slots == nil {
-		slots = p.list()
-	} else {
-		slots = append(cut(room, len(slots)), slots...)
-	}
+	slots := p.list()
 	kept := slots[:0]
 	for _, slot := range slots {
 		if at := moved[slot]; at != 0 {
@@ -147,18 +123,6 @@ func (p *posting) moved(e epoch, moved []uint32, room *[]uint32) (to posting, so
 		}
 	}
 	return newPosting(e, fit(kept)), len(kept) > 0
-}
-
-// cut returns an empty list with room for n, which may share an array with what
-// is cut before and after it: a small one, as the last of them keeps all of it.
-func cut(room *[]uint32, n int) []uint32 {
-	const together = 32
-	if len(*room) < n {
-		*room = make([]uint32, max(n, together))
-	}
-	list := (*room)[:0:n]
-	*room = (*room)[n:]
-	return list
 }
 
 // newPosting returns a posting of slots, which ascend, and which it keeps.

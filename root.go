@@ -160,10 +160,9 @@ func (r *root[K, T]) takeOut(e epoch, hash uint32, k K, slot uint32) {
 
 func (r *root[K, T]) move(e epoch, moved []uint32) indexRoot[T] {
 	to := &root[K, T]{of: r.of, owner: e}
-	var room []uint32
 	var gone []cell[K, posting]
 	to.files = r.files.renew(e, func(c *cell[K, posting]) posting {
-		p, some := c.value.moved(e, moved, &room)
+		p, some := c.value.moved(e, moved)
 		if !some {
 			gone = append(gone, *c)
 		}
