@@ -106,8 +106,8 @@ func (l Lease[K]) fail(err error, how End) (ended, taken bool) {
 	end := verdict{how: EndedRetry, failed: true, due: noDelay, priority: l.Priority.known(), err: err}
 	defer func() { taken = q.finish(&l, &end) }()
 
-	if q.onError != nil && isFailure(err) {
-		q.onError(l.Key, err)
+	if q.opts.OnError != nil && isFailure(err) {
+		q.opts.OnError(l.Key, err)
 	}
 	switch delay, asked := delayOf(err); {
 	case how == EndedPark || isTerminal(err):
@@ -264,7 +264,7 @@ func (q *WorkQueue[K]) forget(l *Lease[K], end *verdict) (taken bool) {
 		q.mu.Lock()
 		taken = q.finishAndUnlock(l, q.heldLocked(l), end)
 	}()
-	q.limiter.Forget(l.Key)
+	q.opts.Limiter.Forget(l.Key)
 	return
 }
 
@@ -275,8 +275,8 @@ func (q *WorkQueue[K]) finishAndUnlock(l *Lease[K], slot uint32, end *verdict) b
 	took := l.started.until(q.clock.now())
 	taken := q.finishLocked(slot, end, took)
 	q.unlockAndWake()
-	if q.onEnd != nil {
-		q.onEnd(*l, Ending{end.how, took, end.err})
+	if q.opts.OnEnd != nil {
+		q.opts.OnEnd(*l, Ending{end.how, took, end.err})
 	}
 	return taken
 }

@@ -32,12 +32,12 @@ func (q *WorkQueue[K]) after(delay time.Duration) int64 {
 // ready, if it is due when it has been quiet for long enough: then, or when it
 // may not wait any longer. The caller holds mu.
 func (q *WorkQueue[K]) quietLocked(slot uint32, due int64) int64 {
-	rest := q.debounceAtMost - q.keys.at(slot).added.until(q.clock.now())
+	rest := q.opts.DebounceAtMost - q.keys.at(slot).added.until(q.clock.now())
 	switch {
 	case rest <= 0:
 		return noDelay
-	case rest < q.debounce:
-		return due - int64(q.debounce-rest)
+	case rest < q.opts.Debounce:
+		return due - int64(q.opts.Debounce-rest)
 	default:
 		return due
 	}

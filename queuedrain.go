@@ -50,7 +50,7 @@ func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 
 	if early { // the text of the cause is the user's code
 		err = fmt.Errorf("informer: queue %s: drain: %d keys still leased, %d ready: %w",
-			q.name, leased, ready, context.Cause(ctx))
+			q.opts.Name, leased, ready, context.Cause(ctx))
 	}
 	return rest, err
 }

@@ -93,7 +93,7 @@ func delayOf(err error) (time.Duration, bool) {
 
 // exhausted reports that there are to be no more attempts after that of l.
 func (q *WorkQueue[K]) exhausted(l *Lease[K]) bool {
-	return q.maxAttempts > 0 && l.Attempt >= q.maxAttempts || q.maxAge > 0 && l.Age() >= q.maxAge
+	return q.opts.MaxAttempts > 0 && l.Attempt >= q.opts.MaxAttempts || q.opts.MaxAge > 0 && l.Age() >= q.opts.MaxAge
 }
 
 // failedLocked counts a failed attempt of the key in slot, and remembers why.

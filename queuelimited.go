@@ -28,7 +28,7 @@ func (q *WorkQueue[K]) expect(hash uint32, key K, group string, p Priority) (ask
 func (q *WorkQueue[K]) ask(hash uint32, key K, after time.Duration) {
 	due := noDelay // unless the limiter returns
 	defer func() { q.answer(hash, key, due) }()
-	due = q.after(max(q.limiter.When(key), after))
+	due = q.after(max(q.opts.Limiter.When(key), after))
 }
 
 // answer makes a key that is expected ready at due, or earlier if it is to be
@@ -40,7 +40,7 @@ func (q *WorkQueue[K]) answer(hash uint32, key K, due int64) {
 	slot := q.keys.find(hash, key)
 	if slot == noSlot {
 		q.mu.Unlock()
-		q.limiter.Forget(key)
+		q.opts.Limiter.Forget(key)
 		return
 	}
 	w := q.keys.at(slot)
@@ -57,7 +57,7 @@ func (q *WorkQueue[K]) answer(hash uint32, key K, due int64) {
 func (q *WorkQueue[K]) askAgain(l *Lease[K], end *verdict) {
 	ask := false
 	if ask, end.stays = q.mustAsk(l); ask {
-		end.due, end.limited = q.after(q.limiter.When(l.Key)), true
+		end.due, end.limited = q.after(q.opts.Limiter.When(l.Key)), true
 	}
 }
 

@@ -126,9 +126,7 @@ const (
 
 // withDefaults returns a copy of o without zero values, or every mistake in o.
 func (o QueueOptions[K]) withDefaults() (QueueOptions[K], error) {
-	if o.Limiter == nil {
-		o.Limiter = DefaultLimiter[K]()
-	}
+	o.Limiter = orDefault(o.Limiter)
 	o.Name = orElse(o.Name, strings.TrimPrefix(fmt.Sprintf("%T", new(K)), "*"))
 	if err := o.check(); err != nil {
 		return o, fmt.Errorf("informer: queue %s: %w", o.Name, err)

@@ -39,10 +39,10 @@ type leaseContext[K comparable] struct{ queue *WorkQueue[K] }
 // [runtime.Goexit].
 func (q *WorkQueue[K]) Run(ctx context.Context, workers int, fn func(ctx context.Context, key K) error) error {
 	if workers <= 0 {
-		return fmt.Errorf("informer: queue %s: run: workers is %d: must be above zero", q.name, workers)
+		return fmt.Errorf("informer: queue %s: run: workers is %d: must be above zero", q.opts.Name, workers)
 	}
 	if fn == nil {
-		return fmt.Errorf("informer: queue %s: run: the function is nil", q.name)
+		return fmt.Errorf("informer: queue %s: run: the function is nil", q.opts.Name)
 	}
 	q.mu.Lock()
 	over := q.overLocked()
@@ -110,10 +110,10 @@ func (q *WorkQueue[K]) work(
 
 // logFailure logs why the attempt of lease failed, if it did.
 func (q *WorkQueue[K]) logFailure(ctx context.Context, what string, lease *Lease[K], parked bool, err error) {
-	if q.logger == nil || !isFailure(err) {
+	if q.opts.Logger == nil || !isFailure(err) {
 		return
 	}
-	q.logger.LogAttrs(ctx, slog.LevelWarn, what, slog.String("queue", q.name),
+	q.opts.Logger.LogAttrs(ctx, slog.LevelWarn, what, slog.String("queue", q.opts.Name),
 		slog.String("key", fmt.Sprint(lease.Key)), slog.Int("attempt", lease.Attempt),
 		slog.Bool("parked", parked), slog.String("err", shortText(err)))
 }
@@ -131,20 +131,20 @@ func (q *WorkQueue[K]) call(
 		}
 		cause := recover()
 		if cause == nil {
-			err := fmt.Errorf("informer: queue %s: key %v: %w", q.name, lease.Key, errGoexit)
+			err := fmt.Errorf("informer: queue %s: key %v: %w", q.opts.Name, lease.Key, errGoexit)
 			stop(err)
 			lease.Retry(err)
 			return
 		}
-		text := fmt.Sprintf("informer: queue %s: key %v: panic: %v", q.name, lease.Key, cause)
-		if q.onPanic == PanicCrash {
+		text := fmt.Sprintf("informer: queue %s: key %v: panic: %v", q.opts.Name, lease.Key, cause)
+		if q.opts.OnPanic == PanicCrash {
 			panic(text)
 		}
 		err = &panicError{fmt.Sprintf("%s\n\n%s", text, debug.Stack())}
 	}()
 	ctx = context.WithValue(ctx, leaseContext[K]{q}, lease)
-	if q.timeout > 0 {
-		limited, cancel := context.WithTimeout(ctx, q.timeout)
+	if q.opts.Timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, q.opts.Timeout)
 		defer cancel()
 		ctx = limited
 	}

@@ -99,8 +99,8 @@ func (q *WorkQueue[K]) file(key K) (hash uint32, group string, ok bool) {
 	if !usable(key) {
 		return 0, "", false
 	}
-	if q.group != nil {
-		group = q.group(key)
+	if q.opts.Group != nil {
+		group = q.opts.Group(key)
 	}
 	return q.hash(key), group, true
 }
@@ -117,9 +117,9 @@ func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling, p Pr
 	if !ok {
 		return false
 	}
-	quiet := delay <= 0 && q.debounce > 0
+	quiet := delay <= 0 && q.opts.Debounce > 0
 	if quiet {
-		delay = q.debounce
+		delay = q.opts.Debounce
 	}
 	due := q.after(delay)
 	q.lock()
@@ -133,8 +133,8 @@ func (q *WorkQueue[K]) schedule(key K, delay time.Duration, how scheduling, p Pr
 	}
 	q.scheduleLocked(slot, due, how)
 	q.unlockAndWake()
-	if began && q.onAdd != nil {
-		q.onAdd(key)
+	if began && q.opts.OnAdd != nil {
+		q.opts.OnAdd(key)
 	}
 	return true
 }
@@ -147,7 +147,7 @@ func (q *WorkQueue[K]) beginLocked(hash uint32, key K, group string, p Priority)
 	if slot == noSlot {
 		slot = q.keys.put(hash, key)
 		q.noteNewLocked(slot)
-		if q.group != nil {
+		if q.opts.Group != nil {
 			q.turns.join(slot, group)
 		}
 	} else {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"log/slog"
 	"sync"
 	"time"
 )
@@ -60,24 +59,9 @@ import (
 // goroutine. A queue has no goroutine of its own, and memory that a burst took
 // is given back within a second or so after it.
 type WorkQueue[K comparable] struct {
-	name    string
-	limiter RateLimiter[K]
-	group   func(key K) string // nil if there are none
-	onError func(key K, err error)
-	onPanic PanicPolicy
-	onAdd   func(key K)
-	onLease func(Lease[K])
-	onEnd   func(Lease[K], Ending)
-	logger  *slog.Logger
-
-	ageing         moment
-	debounce       time.Duration // zero if there is none
-	debounceAtMost time.Duration
-	maxAttempts    int           // zero if there may be any number
-	maxAge         time.Duration // zero if it does not count
-	timeout        time.Duration // zero if there is none
-
-	seed maphash.Seed
+	opts   QueueOptions[K] // with defaults
+	ageing moment
+	seed   maphash.Seed
 
 	// wake has one slot. See unlockAndWake for why a send never blocks.
 	wake chan struct{}
@@ -124,23 +108,8 @@ func NewWorkQueue[K comparable](options QueueOptions[K]) (*WorkQueue[K], error) 
 		return nil, err
 	}
 	q := &WorkQueue[K]{
-		name:    options.Name,
-		limiter: options.Limiter,
-		group:   options.Group,
-		onError: options.OnError,
-		onPanic: options.OnPanic,
-		onAdd:   options.OnAdd,
-		onLease: options.OnLease,
-		onEnd:   options.OnEnd,
-		logger:  options.Logger,
-
-		ageing:         momentsOf(min(options.Ageing, mostAgeing)-1) + 1, // rounded up
-		debounce:       options.Debounce,
-		debounceAtMost: options.DebounceAtMost,
-		maxAttempts:    options.MaxAttempts,
-		maxAge:         options.MaxAge,
-		timeout:        options.Timeout,
-
+		opts:     options,
+		ageing:   momentsOf(min(options.Ageing, mostAgeing)-1) + 1, // rounded up
 		seed:     maphash.MakeSeed(),
 		clock:    queueClock{start: time.Now()},
 		wake:     make(chan struct{}, 1),
@@ -148,7 +117,7 @@ func NewWorkQueue[K comparable](options QueueOptions[K]) (*WorkQueue[K], error) 
 		finished: make(chan struct{}),
 		timerAt:  noTimer,
 	}
-	q.turns = workTurns{grouped: q.group != nil, seed: q.seed, first: noSlot}
+	q.turns = workTurns{grouped: q.opts.Group != nil, seed: q.seed, first: noSlot}
 	q.turns.one.clear()
 	q.delays.less = func(a, b dueWork) bool { return a.at < b.at }
 	q.delays.moved = func(d dueWork, i int) { q.keys.at(d.slot).prev = uint32(i) }
@@ -208,8 +177,8 @@ func (q *WorkQueue[K]) AddWith(key K, options AddOptions) bool {
 		return false
 	}
 	ask, began, added := q.expect(hash, key, group, p)
-	if began && q.onAdd != nil {
-		defer q.onAdd(key) // also if the limiter panics: the key is pending
+	if began && q.opts.OnAdd != nil {
+		defer q.opts.OnAdd(key) // also if the limiter panics: the key is pending
 	}
 	if ask {
 		q.ask(hash, key, options.After)
@@ -221,12 +190,7 @@ func (q *WorkQueue[K]) AddWith(key K, options AddOptions) bool {
 // is leased; or if it is parked. It reports whether it was. A lease of the key
 // is not affected.
 func (q *WorkQueue[K]) Cancel(key K) bool {
-	if !usable(key) {
-		return false
-	}
-	hash := q.hash(key)
-	q.mu.Lock()
-	slot := q.keys.find(hash, key)
+	slot := q.lockAt(key)
 	if slot == noSlot || q.keys.at(slot).at == workIdle {
 		q.mu.Unlock()
 		return false
@@ -242,7 +206,7 @@ func (q *WorkQueue[K]) Cancel(key K) bool {
 	q.settleLocked()
 	q.mu.Unlock()
 	if forget {
-		q.limiter.Forget(key)
+		q.opts.Limiter.Forget(key)
 	}
 	return true
 }
@@ -251,12 +215,7 @@ func (q *WorkQueue[K]) Cancel(key K) bool {
 // the first. It reports whether it was parked. [WorkQueue.Items] lists the keys
 // that are. Once Drain has been called, Unpark returns false.
 func (q *WorkQueue[K]) Unpark(key K) bool {
-	if !usable(key) {
-		return false
-	}
-	hash := q.hash(key)
-	q.mu.Lock()
-	slot := q.keys.find(hash, key)
+	slot := q.lockAt(key)
 	if slot == noSlot || q.keys.at(slot).at != workParked || q.stage != queueOpen {
 		q.mu.Unlock()
 		return false
@@ -265,10 +224,17 @@ func (q *WorkQueue[K]) Unpark(key K) bool {
 	q.resumeLocked(slot, q.keys.at(slot).priority)
 	q.moveLocked(slot, workReady, 0)
 	q.unlockAndWake()
-	if q.onAdd != nil {
-		q.onAdd(key)
+	if q.opts.OnAdd != nil {
+		q.opts.OnAdd(key)
 	}
 	return true
+}
+
+// lockAt locks mu, and returns the slot of key, noSlot if it is not in the queue.
+func (q *WorkQueue[K]) lockAt(key K) uint32 {
+	hash := q.hash(key) // panics before the lock, if a value in K has no hash
+	q.mu.Lock()
+	return q.keys.find(hash, key)
 }
 
 // Len returns how many keys are pending: ready, delayed, or added again while
@@ -300,11 +266,11 @@ func (q *WorkQueue[K]) Get(ctx context.Context) (lease Lease[K], err error) {
 		switch {
 		case ended:
 			q.unlockAndWake() // another one, if this one was woken
-			return lease, fmt.Errorf("informer: queue %s: %w", q.name, context.Cause(ctx))
+			return lease, fmt.Errorf("informer: queue %s: %w", q.opts.Name, context.Cause(ctx))
 		case q.turns.len > 0:
 			q.leaseLocked(&lease)
 			q.unlockAndWake()
-			if q.onLease != nil {
+			if q.opts.OnLease != nil {
 				q.tellLease(lease)
 			}
 			return lease, nil
@@ -332,7 +298,7 @@ func (q *WorkQueue[K]) tellLease(lease Lease[K]) {
 			lease.release()
 		}
 	}()
-	q.onLease(lease)
+	q.opts.OnLease(lease)
 	told = true
 }
 
@@ -341,5 +307,5 @@ func (q *WorkQueue[K]) overLocked() bool { return q.stage != queueOpen && q.turn
 
 // stoppedError returns ErrStopped with the name of the queue.
 func (q *WorkQueue[K]) stoppedError() error {
-	return fmt.Errorf("informer: queue %s: %w", q.name, ErrStopped)
+	return fmt.Errorf("informer: queue %s: %w", q.opts.Name, ErrStopped)
 }
