@@ -1,7 +1,5 @@
 package informer
 
-import "fmt"
-
 // Cause says why a handler is told of a [Change]. The zero value is no cause.
 type Cause uint8
 
@@ -20,11 +18,7 @@ const (
 
 // String returns the name of c, such as "Initial".
 func (c Cause) String() string {
-	names := [...]string{"None", "Initial", "Watch", "Relist", "Resync"}
-	if int(c) < len(names) {
-		return names[c]
-	}
-	return fmt.Sprintf("Cause(%d)", uint8(c))
+	return nameOf("Cause", c, "None", "Initial", "Watch", "Relist", "Resync")
 }
 
 // Change is one change of the cache, as handlers see it.

@@ -1,9 +1,6 @@
 package informer
 
-import (
-	"fmt"
-	"iter"
-)
+import "iter"
 
 // DeltaType says what a [Delta] or a [Change] does. The zero value is no type.
 type DeltaType uint8
@@ -23,11 +20,7 @@ const (
 
 // String returns the name of t, such as "Added".
 func (t DeltaType) String() string {
-	names := [...]string{"None", "Added", "Updated", "Deleted", "Replaced", "Sync"}
-	if int(t) < len(names) {
-		return names[t]
-	}
-	return fmt.Sprintf("DeltaType(%d)", uint8(t))
+	return nameOf("DeltaType", t, "None", "Added", "Updated", "Deleted", "Replaced", "Sync")
 }
 
 // Delta is one thing that happened to an object.

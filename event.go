@@ -1,10 +1,6 @@
 package informer
 
-import (
-	"fmt"
-
-	"k8s.io/apimachinery/pkg/types"
-)
+import "k8s.io/apimachinery/pkg/types"
 
 // EventType says what an [Event] means. The zero value is no type.
 type EventType uint8
@@ -35,11 +31,7 @@ const (
 
 // String returns the name of t, such as "Added".
 func (t EventType) String() string {
-	names := [...]string{"None", "Begin", "Added", "Modified", "Deleted", "Bad", "Bookmark", "End"}
-	if int(t) < len(names) {
-		return names[t]
-	}
-	return fmt.Sprintf("EventType(%d)", uint8(t))
+	return nameOf("EventType", t, "None", "Begin", "Added", "Modified", "Deleted", "Bad", "Bookmark", "End")
 }
 
 // Event is one step of the stream from a source. Which fields are set depends

@@ -141,11 +141,7 @@ const (
 
 // String returns the name of e, such as "Done".
 func (e End) String() string {
-	names := [...]string{"None", "Done", "Retry", "Park", "Early"}
-	if int(e) < len(names) {
-		return names[e]
-	}
-	return "Unknown"
+	return nameOf("End", e, "None", "Done", "Retry", "Park", "Early")
 }
 
 // An Ending says how a lease ended.

@@ -23,11 +23,7 @@ const (
 
 // String returns the name of s, such as "Ready".
 func (s ItemState) String() string {
-	names := [...]string{"None", "Ready", "Delayed", "Leased", "Parked", "Kept"}
-	if int(s) < len(names) {
-		return names[s]
-	}
-	return "Unknown"
+	return nameOf("ItemState", s, "None", "Ready", "Delayed", "Leased", "Parked", "Kept")
 }
 
 // An Item is what a [WorkQueue] knows of a key. Times are to about a millisecond,

@@ -1,9 +1,6 @@
 package informer
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // State says how an [Informer] or a [Reflector] is doing. The zero value is no
 // state.
@@ -27,11 +24,7 @@ const (
 
 // String returns the name of s, such as "Watching".
 func (s State) String() string {
-	names := [...]string{"None", "Idle", "Listing", "Watching", "Failing", "Gone", "Stopped"}
-	if int(s) < len(names) {
-		return names[s]
-	}
-	return fmt.Sprintf("State(%d)", uint8(s))
+	return nameOf("State", s, "None", "Idle", "Listing", "Watching", "Failing", "Gone", "Stopped")
 }
 
 // Status is how an [Informer] or a [Reflector] is doing, at one moment.
