@@ -51,7 +51,7 @@ type DeltaFIFO[T Object] struct {
 	queue   *load[T]    // what came since list, or since the last batch
 	list    *staging[T] // a complete list that came before queue, or nil
 	listing *staging[T] // the list that is coming, or nil
-	version string      // of the last event
+	version version     // of the last event
 	news    bool        // version is not taken
 	rewound bool        // version went backwards, and that is not taken
 	resync  bool        // Resync was called, and not taken
@@ -121,6 +121,7 @@ func (f *DeltaFIFO[T]) apply(ev *Event[T]) error {
 		}
 		h = hashKey(f.seed, ev.Key)
 	}
+	version := versionOf(ev.Version)
 	f.mu.Lock()
 	defer f.unlockAndWake()
 	if f.closed {
@@ -131,12 +132,12 @@ func (f *DeltaFIFO[T]) apply(ev *Event[T]) error {
 		f.listing = &staging[T]{}
 		return nil
 	case EventEnd:
-		return f.endListLocked(ev.Version)
+		return f.endListLocked(version)
 	case EventAdded, EventModified, EventDeleted, EventBad, EventBookmark:
 		if f.listing != nil {
 			return f.stageLocked(h, ev)
 		}
-		f.changeLocked(h, ev)
+		f.changeLocked(h, ev, version)
 		return nil
 	default:
 		return fmt.Errorf("informer: DeltaFIFO: cannot apply an event of type %v", ev.Type)
@@ -291,7 +292,7 @@ func (f *DeltaFIFO[T]) take(ctx context.Context) (b Batch[T], resync bool, err e
 		return b, false, err
 	}
 	defer f.mu.Unlock()
-	b = Batch[T]{Version: f.version, Replaced: f.list != nil, Rewound: f.rewound}
+	b = Batch[T]{Version: f.version.text, Replaced: f.list != nil, Rewound: f.rewound}
 	resync = f.resync
 	f.flight, f.queue = f.queue, f.flight
 	f.flightList, f.list = f.list, nil
@@ -437,7 +438,7 @@ func (f *DeltaFIFO[T]) stageLocked(h uint32, ev *Event[T]) error {
 
 // endListLocked makes the list that is coming the one to be taken next. What
 // was pending is overtaken by it. The caller holds mu.
-func (f *DeltaFIFO[T]) endListLocked(version string) error {
+func (f *DeltaFIFO[T]) endListLocked(to version) error {
 	list := f.listing
 	if list == nil {
 		return errors.New("informer: DeltaFIFO: the end of a list that has not begun")
@@ -452,8 +453,8 @@ func (f *DeltaFIFO[T]) endListLocked(version string) error {
 		rest = f.overtakenLocked(list)
 	}
 	f.list, f.listing, f.queue = list, nil, rest
-	f.rewound = f.rewound || older(version, f.version)
-	f.version, f.news = version, true
+	f.rewound = f.rewound || to.isOlder(f.version)
+	f.version, f.news = to, true
 	return nil
 }
 
@@ -483,7 +484,7 @@ func (f *DeltaFIFO[T]) overtakenLocked(list *staging[T]) *load[T] {
 }
 
 // changeLocked takes an event outside of lists. The caller holds mu.
-func (f *DeltaFIFO[T]) changeLocked(h uint32, ev *Event[T]) {
+func (f *DeltaFIFO[T]) changeLocked(h uint32, ev *Event[T], to version) {
 	switch ev.Type {
 	case EventAdded:
 		f.queue.enter(h, ev.Key).put(ev.Object, Added)
@@ -494,7 +495,7 @@ func (f *DeltaFIFO[T]) changeLocked(h uint32, ev *Event[T]) {
 	case EventBad:
 		f.turnBadLocked(h, ev)
 	}
-	f.version = reached(f.version, ev.Version)
+	f.version, _ = f.version.advance(to)
 	f.news = true
 }
 

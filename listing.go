@@ -43,10 +43,10 @@ func (r *Reflector[T]) listOptions(at *listing) metav1.ListOptions {
 	case at.token != "":
 		opts.Continue = at.token
 	case at.recent:
-	case at.reached == "":
+	case at.reached.text == "":
 		opts.ResourceVersion = "0"
 	default:
-		opts.ResourceVersion = at.reached
+		opts.ResourceVersion = at.reached.text
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
 	return opts
@@ -79,7 +79,7 @@ func (r *Reflector[T]) pageEnded(ctx context.Context, at *listing, end Event[T])
 	if err := r.end(ctx, &at.list, end.Version); err != nil {
 		return r.listFailed(at, err)
 	}
-	return result{next: &watching{version: end.Version}}
+	return result{next: &watching{version: versionOf(end.Version)}}
 }
 
 // listFailed returns what follows a list that failed with err. The most recent
@@ -103,7 +103,7 @@ func (r *Reflector[T]) probe(ctx context.Context, at *probing) result {
 
 	opts := r.options()
 	opts.Limit = 1
-	opts.ResourceVersion = at.version
+	opts.ResourceVersion = at.version.text
 	opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	recent := list{reached: at.version, recent: true}
 	for ev, err := range r.events(ctx, r.source.List(dog.ctx, opts)) {
@@ -114,7 +114,7 @@ func (r *Reflector[T]) probe(ctx context.Context, at *probing) result {
 			return result{next: at, op: opList, err: dog.reason(err)}
 		case ev.Type == EventEnd && ev.Version == "":
 			return result{next: at, op: opList, err: errNoVersion}
-		case ev.Type == EventEnd && older(ev.Version, at.version):
+		case ev.Type == EventEnd && versionOf(ev.Version).isOlder(at.version):
 			return result{next: r.listAgain(recent)}
 		case ev.Type == EventEnd:
 			return result{next: &watching{version: at.version}}

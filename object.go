@@ -1,9 +1,6 @@
 package informer
 
-import (
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-)
+import "k8s.io/apimachinery/pkg/types"
 
 // Object is what the package needs of a stored type: who it is, and which
 // version of it this is. Every pointer to an API type satisfies it, so do
@@ -43,37 +40,4 @@ func unchanged[T Object](a, b T) bool {
 	}
 	uid := a.GetUID()
 	return uid != "" && uid == b.GetUID()
-}
-
-// older reports that version a is known to be lower than b. Versions that
-// cannot be compared are never older.
-func older(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
-}
-
-// reached returns the version that a stream has reached which was at from when
-// to comes. One that cannot be compared only takes the place of another such:
-// to ask a server for what came after "0" would mean anything.
-func reached(from, to string) string {
-	version, _ := advance(from, to)
-	return version
-}
-
-// advance is reached, and also says whether to is known to be older than from.
-func advance(from, to string) (version string, old bool) {
-	order, err := resourceversion.CompareResourceVersion(to, from)
-	switch {
-	case err == nil && order > 0:
-		return to, false
-	case err == nil, to == "", isComparable(from):
-		return from, order < 0
-	}
-	return to, false
-}
-
-// isComparable reports that a version can be compared to others of its kind.
-func isComparable(version string) bool {
-	_, err := resourceversion.CompareResourceVersion(version, version)
-	return err == nil
 }

@@ -60,13 +60,13 @@ type listing struct {
 
 // watching asks for what happened after version.
 type watching struct {
-	version string
+	version version
 	heard   bool // something came in this watch
 	silent  int  // watches before this, in a row, in which nothing came
 }
 
 // probing asks whether the server has reached version at all.
-type probing struct{ version string }
+type probing struct{ version version }
 
 func (*streaming) isPhase() {}
 func (*listing) isPhase()   {}
@@ -75,13 +75,15 @@ func (*probing) isPhase()   {}
 
 // list is what both kinds of lists have to live up to.
 type list struct {
-	reached string // the version that the stream has reached; empty at first
-	recent  bool   // read the most recent version, and believe it
-	begun   bool   // EventBegin has been passed on
+	reached version // the version that the stream has reached; empty at first
+	recent  bool    // read the most recent version, and believe it
+	begun   bool    // EventBegin has been passed on
 }
 
 // outdated reports that version is too old to be believed.
-func (l *list) outdated(version string) bool { return !l.recent && older(version, l.reached) }
+func (l *list) outdated(version string) bool {
+	return !l.recent && versionOf(version).isOlder(l.reached)
+}
 
 // result is how a request went.
 type result struct {

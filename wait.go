@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // Synced returns a channel that is closed when the cache holds the first list.
@@ -31,7 +30,8 @@ func (inf *Informer[T]) WaitSynced(ctx context.Context) error {
 // older versions meanwhile, [ErrStopped] if Run ends, and otherwise errors as
 // WaitSynced does.
 func (inf *Informer[T]) WaitForResourceVersion(ctx context.Context, version string) error {
-	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
+	target := versionOf(version)
+	if !target.isComparable() {
 		return inf.errorf("wait for version %q: %w", version, ErrNotComparable)
 	}
 	epoch := inf.fan.view().epoch
@@ -39,7 +39,7 @@ func (inf *Informer[T]) WaitForResourceVersion(ctx context.Context, version stri
 		if !v.listed {
 			return false, nil
 		}
-		order, err := resourceversion.CompareResourceVersion(v.Version(), version)
+		order, err := versionOf(v.Version()).compare(target)
 		switch {
 		case err != nil:
 			return false, inf.errorf("wait for version %q, at %q: %w", version, v.Version(), ErrNotComparable)

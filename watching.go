@@ -87,12 +87,12 @@ func (r *Reflector[T]) newWatch(ctx context.Context, at phase) (*watchRequest, m
 		opts.SendInitialEvents = new(true)
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 		if !at.recent {
-			opts.ResourceVersion = at.reached
+			opts.ResourceVersion = at.reached.text
 		}
 		q.neverSilent(streamSilence)
 		q.within(r.opts.WatchTimeout)
 	case *watching:
-		opts.ResourceVersion = at.version
+		opts.ResourceVersion = at.version.text
 		q.within(q.deadline())
 		r.health.watching(q.start)
 	}
@@ -132,7 +132,7 @@ func (r *Reflector[T]) streamed(ctx context.Context, q *watchRequest, at *stream
 	q.silenceAllowed()
 	q.within(q.deadline())
 	r.health.watching(q.start)
-	return &watching{version: ev.Version, heard: true}, r.end(ctx, &at.list, ev.Version)
+	return &watching{version: versionOf(ev.Version), heard: true}, r.end(ctx, &at.list, ev.Version)
 }
 
 // followed passes on one event of a watch, unless it is older than what the
@@ -143,7 +143,7 @@ func (r *Reflector[T]) followed(ctx context.Context, at *watching, ev *received[
 	default:
 		return unexpected(ev.Type)
 	}
-	version, old := advance(at.version, ev.Version)
+	version, old := at.version.advance(versionOf(ev.Version))
 	if old {
 		r.health.update(func(s *Status) { s.Dropped++ })
 		return nil
@@ -153,7 +153,7 @@ func (r *Reflector[T]) followed(ctx context.Context, at *watching, ev *received[
 		return err
 	}
 	at.heard, at.silent, at.version = true, 0, version
-	r.log.changed(ctx, r.health.follow(version, taken, ev.Key), nil)
+	r.log.changed(ctx, r.health.follow(version.text, taken, ev.Key), nil)
 	return nil
 }
 
@@ -202,7 +202,7 @@ func (r *Reflector[T]) watchEnded(ctx context.Context, q *watchRequest, at *watc
 	case refuses(err):
 		// The version means nothing to the server.
 		failed.next = r.listAgain(list{reached: at.version, recent: true})
-	case at.version == "":
+	case at.version.text == "":
 		failed.next = r.listAgain(list{})
 	default:
 		// Broken off is neither silence nor an answer.
@@ -218,7 +218,7 @@ func (r *Reflector[T]) afterWatch(at *watching) phase {
 		silent++
 	}
 	switch {
-	case at.version == "":
+	case at.version.text == "":
 		// There is nothing to resume from.
 		return r.listAgain(list{})
 	case silent >= silentWatches:
