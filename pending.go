@@ -6,19 +6,20 @@ import "k8s.io/apimachinery/pkg/types"
 // and the first deletion before it. What it means is settled when the consumer
 // takes it, for only then it is certain what the consumer has.
 type pending[T Object] struct {
-	live    T         // the state that came last
-	typ     DeltaType // of live; zero if there is none
-	gone    T         // the final state, if exact
-	hasGone bool      // a deletion came, before live
-	exact   bool      // gone is the final state of the object
-	listed  bool      // a list said the last word
-	told    bool      // what came before it in a list told this, too
-	settled bool      // it was compared with what the consumer has, and nothing came since
+	live T // the state that came last
+	gone T // the final state, if exact
 
 	// bad is the UID of an object that is there now but cannot be used. Of that
 	// object the consumer keeps what it has, and drops any other. It is empty if
 	// live or gone says what there is.
 	bad types.UID
+
+	typ     DeltaType // of live; zero if there is none
+	hasGone bool      // a deletion came, before live
+	exact   bool      // gone is the final state of the object
+	listed  bool      // a list said the last word
+	told    bool      // what came before it in a list told this, too
+	settled bool      // it was compared with what the consumer has, and nothing came since
 }
 
 // put says that obj is there now.

@@ -39,6 +39,7 @@ type meter struct {
 
 	elapsed        time.Duration
 	mallocs, bytes uint64
+	cycles         uint32 // of the garbage collector
 }
 
 // newMeter stops the timer of b.
@@ -60,6 +61,7 @@ func (m *meter) stop() {
 	runtime.ReadMemStats(&end)
 	m.mallocs += end.Mallocs - m.begin.Mallocs
 	m.bytes += end.TotalAlloc - m.begin.TotalAlloc
+	m.cycles += end.NumGC - m.begin.NumGC
 }
 
 // report tells what one of so many operations took. The metrics have their own
@@ -79,9 +81,20 @@ var minTime = flag.Duration("mintime", 300*time.Millisecond, "measure each side 
 // is enough.
 func passes(b *testing.B, ops int, prepare, run func()) {
 	b.Helper()
+	passesOver(b, 0, ops, prepare, run)
+}
+
+// passesOver is passes, which goes on until so many cycles of the garbage
+// collector have ended. For what makes much garbage: a short run meets no cycle
+// at all, or pays for half of one.
+func passesOver(b *testing.B, cycles uint32, ops int, prepare, run func()) {
+	b.Helper()
 	m := newMeter(b)
+	if cycles > 0 {
+		runtime.GC()
+	}
 	total, together := 0, 1
-	for total == 0 || m.elapsed < *minTime {
+	for total == 0 || m.elapsed < *minTime || m.cycles < cycles {
 		if prepare != nil {
 			prepare()
 		}
