@@ -21,6 +21,16 @@ func (c Cause) String() string {
 	return nameOf("Cause", c, "None", "Initial", "Watch", "Relist", "Resync")
 }
 
+// Priority returns the priority with which a [WorkQueue] is to take a change of
+// this cause: low for what a handler is told as it begins, or once more, which
+// can wait, and normal for the others.
+func (c Cause) Priority() Priority {
+	if c == CauseInitial || c == CauseResync {
+		return PriorityLow
+	}
+	return PriorityNormal
+}
+
 // Change is one change of the cache, as handlers see it.
 type Change[T Object] struct {
 	// Type is Added, Updated or Deleted.

@@ -5,17 +5,19 @@ import "fmt"
 // Enqueue adds the key of every object that changes to a queue. It returns an
 // error as [Informer.AddHandler] does, or if the queue is nil.
 //
-// Objects that are there when the handler begins, and those of a resync, are
-// added with [PriorityLow], so that what changes meanwhile is not delayed by
-// them; what changes, with [PriorityNormal].
+// Objects that are there when the handler begins are added with [PriorityLow],
+// so that what changes meanwhile is not delayed by them; what changes, with
+// [PriorityNormal]: see [Cause.Priority]. Once the queue is drained, changes are
+// no longer added, and nobody is told.
 //
-// Once the queue is drained, changes are no longer added, and nobody is told.
+// Who wants a [Filter], or [HandlerOptions] such as a resync, adds the keys by a
+// handler of one line: queue.AddWith(c.Key, AddOptions{Priority: c.Cause.Priority()}).
 func Enqueue[T Object](from *Informer[T], to *WorkQueue[Key]) (*Registration, error) {
 	if to == nil {
 		return nil, from.errorf("Enqueue: the queue is nil")
 	}
 	return from.AddHandler(func(c Change[T]) {
-		to.AddWith(c.Key, AddOptions{Priority: urgency(c.Cause)})
+		to.AddWith(c.Key, AddOptions{Priority: c.Cause.Priority()})
 	}, HandlerOptions{Name: "Enqueue"})
 }
 
@@ -34,21 +36,10 @@ func EnqueueEach[T Object, K comparable](from *Informer[T], to *WorkQueue[K], ke
 	}
 	adders := map[Priority]func(K){PriorityLow: adder(PriorityLow), PriorityNormal: adder(PriorityNormal)}
 	return from.AddHandler(func(c Change[T]) {
-		add := adders[urgency(c.Cause)]
+		add := adders[c.Cause.Priority()]
 		if c.Type != Added {
 			keys(c.Old, add)
 		}
-		if c.Cause != CauseResync { // else it is the same
-			keys(c.New, add)
-		}
+		keys(c.New, add)
 	}, HandlerOptions{Name: "EnqueueEach"})
-}
-
-// urgency returns the priority of a change of this cause: what a handler is told
-// as it begins, or again, can wait.
-func urgency(c Cause) Priority {
-	if c == CauseInitial || c == CauseResync {
-		return PriorityLow
-	}
-	return PriorityNormal
 }

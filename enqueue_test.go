@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/seed-99a027e8/informer"
 )
@@ -101,6 +102,40 @@ func TestEnqueueRestart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEnqueueByHandler (promise 26): who adds keys by a handler of their own gives
+// them the priority of the cause; a resync is not urgent.
+func TestEnqueueByHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newLiveSource()
+		source.write("a")
+		inf := run(t, source, informer.Options{})
+		queue := newQueue(t, informer.QueueOptions[informer.Key]{})
+		handler := func(c informer.Change[*fifoObject]) {
+			queue.AddWith(c.Key, informer.AddOptions{Priority: c.Cause.Priority()})
+		}
+		if _, err := inf.AddHandler(handler, informer.HandlerOptions{Resync: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			cause string
+			act   func()
+			want  informer.Priority
+		}{
+			{"initial", func() {}, informer.PriorityLow},
+			{"change", func() { source.write("a") }, informer.PriorityNormal},
+			{"resync", func() { time.Sleep(time.Hour) }, informer.PriorityLow},
+		} {
+			step.act()
+			synctest.Wait()
+			lease := leaseNow(t, queue)
+			if lease.Priority != step.want {
+				t.Errorf("%s: priority %d, want %d", step.cause, lease.Priority, step.want)
+			}
+			lease.Done()
+		}
+	})
 }
 
 func canceled(t *testing.T) context.Context {

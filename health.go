@@ -22,9 +22,8 @@ const (
 // health is the Status of a [Reflector], which writes it, and who asks for it
 // reads it.
 type health struct {
-	began time.Time
-	// heard is when anything came last, as the time from began, plus 1; zero
-	// if nothing has.
+	clock coarseClock // for hear
+	// heard is when anything came last, by clock, plus 1; zero if nothing has.
 	heard atomic.Int64
 
 	mu sync.Mutex // guards the fields below; no user code runs under it
@@ -104,8 +103,8 @@ func (h *health) succeedLocked(state State) stateChange {
 	return h.enterLocked(state)
 }
 
-// hear records that something has come now.
-func (h *health) hear(now time.Time) { h.heard.Store(int64(now.Sub(h.began)) + 1) }
+// hear records that something has come now. One goroutine calls it.
+func (h *health) hear() { h.heard.Store(int64(h.clock.now()) + 1) }
 
 // follow records that an event of a watch has brought the state to version, and,
 // if taken, found an object good, or gone.
@@ -158,7 +157,7 @@ func (h *health) read() Status {
 	h.mu.Lock()
 	s := h.status
 	if heard := h.heard.Load(); heard > 0 {
-		s.LastEvent = h.began.Add(time.Duration(heard - 1))
+		s.LastEvent = h.clock.start.Add(time.Duration(heard - 1))
 	}
 	quiet := !h.open.IsZero() && time.Since(h.open) >= quietSettled
 	for _, o := range h.bad.byKey.entries {

@@ -9,7 +9,7 @@ type Priority int8
 // The priorities that have names.
 const (
 	// PriorityLow is for what may wait: [Enqueue] gives it to keys that are
-	// added because a program starts, or now and then for safety.
+	// added because a program starts.
 	PriorityLow Priority = -2
 	// PriorityNormal is that of keys which were added without one.
 	PriorityNormal Priority = 0

@@ -75,7 +75,7 @@ func newReflector[T Object](source ListerWatcher[T], apply func(*Event[T]) error
 		source:  source,
 		apply:   apply,
 		opts:    opts,
-		health:  health{began: time.Now(), status: Status{State: StateIdle}},
+		health:  health{clock: coarseClock{start: time.Now()}, status: Status{State: StateIdle}},
 		log:     sparseLog{logger: opts.Logger, name: opts.Name},
 		backoff: backoff{min: opts.MinBackoff, max: opts.MaxBackoff, random: rand.N[time.Duration]},
 	}, nil
@@ -97,7 +97,7 @@ func (r *Reflector[T]) Run(ctx context.Context) (err error) {
 
 	at := r.listAgain(list{})
 	for ctx.Err() == nil {
-		r.log.sumUp(ctx, time.Now())
+		r.log.sumUp(ctx)
 		done := r.step(ctx, at)
 		if done.next == nil {
 			return r.fatal(ctx, done)
@@ -204,9 +204,8 @@ func (r *Reflector[T]) events(ctx context.Context, request iter.Seq2[Event[T], e
 					return
 				}
 			}
-			now := time.Now()
-			r.health.hear(now)
-			r.log.sumUp(ctx, now)
+			r.health.hear()
+			r.log.sumUp(ctx)
 			in.examine()
 			if !yield(in, nil) {
 				return

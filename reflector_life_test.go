@@ -30,7 +30,7 @@ func TestNewReflectorErrors(t *testing.T) {
 // Promise 20: the status tells what it does meanwhile.
 func TestReflectorRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		script := newReflScript(t, []string{"stream +a@5 ]10 hang"})
+		script := newReflScript(t, []string{"stream +a@5 ]10 30s *10 hang"})
 		r, err := informer.NewReflector(script, func(informer.Event[reflObj]) error { return nil }, informer.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -44,6 +44,11 @@ func TestReflectorRunsOnce(t *testing.T) {
 		synctest.Wait()
 		if s := r.Status(); s.State != informer.StateWatching || s.Version != "10" || s.LastEvent != time.Now() || s.Watches != 1 {
 			t.Errorf("Status() = %+v, want watching at 10, heard now, one watch", s)
+		}
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if s := r.Status(); s.LastEvent != time.Now() {
+			t.Errorf("LastEvent is %v, want %v, the time of the bookmark", s.LastEvent, time.Now())
 		}
 		soon, stop := contextFor(t, time.Minute)
 		defer stop()

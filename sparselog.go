@@ -76,12 +76,13 @@ func (l *sparseLog) failed(op string, err error) {
 	}
 }
 
-// sumUp tells how many lines were not written, if that has been due for an hour
-// at the time now. Run calls it whenever it is awake.
-func (l *sparseLog) sumUp(ctx context.Context, now time.Time) {
+// sumUp tells how many lines were not written, if that has been due for an hour.
+// Run calls it whenever it is awake.
+func (l *sparseLog) sumUp(ctx context.Context) {
 	if l.suppressed.Load() == 0 {
 		return
 	}
+	now := time.Now()
 	l.mu.Lock()
 	suppressed, ok := 0, false
 	if now.Sub(l.since) >= logPeriod {

@@ -37,7 +37,7 @@ type Status struct {
 	// if Err is nil.
 	FailingSince time.Time
 	// LastEvent is when the server last sent anything: an object, a bookmark,
-	// the end of a list. It is zero if it never has.
+	// the end of a list; or a millisecond before that. It is zero if it never has.
 	LastEvent time.Time
 	// Version is the resource version that has been reached. The cache of an
 	// informer, which Reader.Version tells of, may be a moment behind.

@@ -111,7 +111,7 @@ func NewWorkQueue[K comparable](options QueueOptions[K]) (*WorkQueue[K], error) 
 		opts:     options,
 		ageing:   momentsOf(min(options.Ageing, mostAgeing)-1) + 1, // rounded up
 		seed:     maphash.MakeSeed(),
-		clock:    queueClock{start: time.Now()},
+		clock:    queueClock{coarseClock{start: time.Now()}},
 		wake:     make(chan struct{}, 1),
 		settled:  make(chan struct{}),
 		finished: make(chan struct{}),
