@@ -77,7 +77,7 @@ soak:
 
 # This library and client-go side by side: see bench/README.md. ROWS chooses rows
 # by the beginning of their names (make bench ROWS=W1,S3), QUICK=1 does less.
-# bench-check fails if a row is below its bar.
+# bench-check fails if a row is more than 15 % below its bar.
 ROWS =
 QUICK =
 BENCH = cd bench && go run ./cmd/table -rows '$(ROWS)' $(if $(QUICK),-quick)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/seed-99a027e8/informer"
-	"github.com/seed-99a027e8/informer/internal/prototest"
+	"github.com/seed-99a027e8/informer/informertest/prototest"
 )
 
 const protoBenchPods = 1000

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/seed-99a027e8/informer"
-	"github.com/seed-99a027e8/informer/internal/prototest"
+	"github.com/seed-99a027e8/informer/informertest/prototest"
 )
 
 // FuzzProtoList: a list that the Kubernetes decoder accepts has the same objects

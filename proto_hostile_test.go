@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-99a027e8/informer"
-	"github.com/seed-99a027e8/informer/internal/prototest"
+	"github.com/seed-99a027e8/informer/informertest/prototest"
 )
 
 // open returns the beginning of a field that will have more bytes than it has.

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/seed-99a027e8/informer"
-	"github.com/seed-99a027e8/informer/internal/prototest"
+	"github.com/seed-99a027e8/informer/informertest/prototest"
 )
 
 // protoAround has all methods of a Pod, and more fields.

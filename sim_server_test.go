@@ -22,7 +22,7 @@ import (
 
 	"github.com/seed-99a027e8/informer"
 	"github.com/seed-99a027e8/informer/informertest"
-	"github.com/seed-99a027e8/informer/internal/prototest"
+	"github.com/seed-99a027e8/informer/informertest/prototest"
 )
 
 // simServerKinds returns the faults of a real server, in words of informertest.

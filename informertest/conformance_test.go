@@ -18,7 +18,7 @@ import (
 
 	"github.com/seed-99a027e8/informer"
 	"github.com/seed-99a027e8/informer/informertest"
-	"github.com/seed-99a027e8/informer/internal/prototest"
+	"github.com/seed-99a027e8/informer/informertest/prototest"
 )
 
 var (
