@@ -295,8 +295,8 @@ func TestGroupBucketLimiter_OddGroups(t *testing.T) {
 	}
 }
 
-// TestBucket_OneBubbleAfterAnother (promise 27): a limiter that outlives a bubble, in which
-// time begins anew, still knows what is missing, and not more.
+// TestBucket_OneBubbleAfterAnother (promise 27): a limiter that outlives a
+// bubble, in which time begins anew, still knows what is missing, and not more.
 func TestBucket_OneBubbleAfterAnother(t *testing.T) {
 	for name, l := range map[string]informer.RateLimiter[string]{
 		"bucket": informer.BucketLimiter[string](1, 2),

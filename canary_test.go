@@ -183,10 +183,10 @@ func canaryAnswers() map[string]restTrip {
 	return answers
 }
 
-// Promises 20, 21: tokens and bodies are in no error and in no log, whatever a server answers, to
-// whichever client, at whatever time: neither the bearer token, nor the continue
-// token, nor anything of an object. What they have been hidden by still says
-// what kind of error it was.
+// Promises 20, 21: tokens and bodies are in no error and in no log, whatever a
+// server answers, to whichever client, at whatever time: neither the bearer
+// token, nor the continue token, nor anything of an object. What they have been
+// hidden by still says what kind of error it was.
 func TestCanaries(t *testing.T) {
 	for name, trip := range canaryAnswers() {
 		for _, first := range []string{"", list1} {

@@ -190,7 +190,8 @@ func FuzzPassValue(f *testing.F) {
 	})
 }
 
-// FuzzVersions (promise 4) compares the order of resource versions with that of numbers.
+// FuzzVersions (promise 4) compares the order of resource versions with that of
+// numbers.
 func FuzzVersions(f *testing.F) {
 	for _, a := range []string{"", "0", "00", "1", "01", "-1", "+1", "9", "10", " 1", "1.0", "1e3", "0x1", "18446744073709551615", "18446744073709551616", strings.Repeat("9", 100), "\u0661"} {
 		f.Add(a, "10")

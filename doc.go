@@ -74,15 +74,16 @@
 // # Errors and logs
 //
 // What can be tried again is, never faster than the backoff of [Options]. Each
-// failure is reported once to [Options.OnFailure], which may end Run, and is seen
-// in [Informer.Status]. [Options.Logger] gets a line for each change of state, at
-// most ten an hour; without it there are no logs. A wait that ends early returns the last failure, so that
-// the predicates of k8s.io/apimachinery/pkg/api/errors tell why: forbidden, not
-// found. One object that cannot be used is an [ObjectError], and costs only
-// itself. No error and no log shows a token or an object, of which only key and
-// field are named: what client-go cites in its errors, such as the query of a URL
-// or the body of an answer, is left out. Run ends by itself only for [ErrWatchNotSupported] and a
-// [WrongTypeError].
+// failure is reported once to [Options.OnFailure], which may end Run, and is
+// seen in [Informer.Status]. [Options.Logger] gets a line for each change of
+// state, at most ten an hour; without it there are no logs. A wait that ends
+// early returns the last failure, so that the predicates of
+// k8s.io/apimachinery/pkg/api/errors tell why: forbidden, not found. One object
+// that cannot be used is an [ObjectError], and costs only itself. No error and
+// no log shows a token or an object, of which only key and field are named:
+// what client-go cites in its errors, such as the query of a URL or the body of
+// an answer, is left out. Run ends by itself only for [ErrWatchNotSupported]
+// and a [WrongTypeError].
 //
 // # Memory
 //

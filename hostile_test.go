@@ -200,8 +200,8 @@ func TestHostileLimits(t *testing.T) {
 		"Bad /x uid= v=", "Added n/b uid=u-b v=5", "End v=9 next=c")
 }
 
-// Promise 12: a large object may be bad as any other: the fault is told, and the next one
-// is good.
+// Promise 12: a large object may be bad as any other: the fault is told, and
+// the next one is good.
 func TestHostileLargeAndBad(t *testing.T) {
 	item := `{"metadata":{"name":"x"},"spec":{"nodeName":7,"hostname":"@"}}`
 	list := newFlood(podListJSON(item+","+podItem("b")), "a", 10*mib)

@@ -67,13 +67,13 @@ type RESTOptions struct {
 //
 // A server is not trusted. Each of these is one bad object, with its key if
 // that came early, and is passed without being held: an object longer than 64
-// MiB (24 MiB, if it is protobuf, E has a method that decodes JSON, or the type of
-// a watch event comes behind its object); one with a string longer than 24 MiB; one longer
-// than 64 KiB whose elements would take more than 48 MiB, by an estimate from
-// the sizes of E's parts; one nested deeper than 9,900. Anything else that is
-// longer than 1 MiB, as the metadata of a list, is an error of the request, and
-// of the body of an answer that is an error the first 1 MiB counts. An API
-// server takes no object above 3 MiB.
+// MiB (24 MiB, if it is protobuf, E has a method that decodes JSON, or the type
+// of a watch event comes behind its object); one with a string longer than 24
+// MiB; one longer than 64 KiB whose elements would take more than 48 MiB, by an
+// estimate from the sizes of E's parts; one nested deeper than 9,900. Anything
+// else that is longer than 1 MiB, as the metadata of a list, is an error of the
+// request, and of the body of an answer that is an error the first 1 MiB
+// counts. An API server takes no object above 3 MiB.
 //
 // For a type of k8s.io/api it is a *[WrongTypeError] if the resource is of
 // another kind. Of other types it is not known which kind they stand for.

@@ -382,8 +382,8 @@ func TestRESTRequest(t *testing.T) {
 	}
 }
 
-// TestRESTMistakes (promise 20): a source that cannot work says so when it is used, and to
-// the constructors.
+// TestRESTMistakes (promise 20): a source that cannot work says so when it is
+// used, and to the constructors.
 func TestRESTMistakes(t *testing.T) {
 	client := restClient(t, restAnswer(""))
 	var none *rest.RESTClient

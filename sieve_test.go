@@ -26,7 +26,8 @@ func dropped(v any, names ...string) any {
 	return v
 }
 
-// Promises 7 and 12: what is let through is what is wanted, in whatever pieces it comes.
+// Promises 7 and 12: what is let through is what is wanted, in whatever pieces
+// it comes.
 func TestSieve(t *testing.T) {
 	for _, tt := range []struct{ inside, body, want string }{
 		{"", `{"a":1}`, `{"a":1}`},

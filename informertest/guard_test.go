@@ -240,9 +240,9 @@ func scriptGuard(t *testing.T, lines ...string) (*informertest.Guard[informertes
 	return guard, inf
 }
 
-// Promise 31: a list that brings an unchanged object leaves the old one in the cache, and a
-// list that breaks off, or that is not believed, brings nothing: it is the
-// object in the cache that is guarded, whichever that is.
+// Promise 31: a list that brings an unchanged object leaves the old one in the
+// cache, and a list that breaks off, or that is not believed, brings nothing:
+// it is the object in the cache that is guarded, whichever that is.
 func TestGuardRelists(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"unchanged":      {"stream notallowed", "list 10 a@5 b@6", "watch expired", "list 11 a@5 b@6", "watch expired", "list 12 a@5 b@6", "watch hang"},
@@ -275,8 +275,8 @@ func TestGuardRelists(t *testing.T) {
 	}
 }
 
-// Promise 31: deleted and replaced objects are looked at once more when a guard lets them
-// go, without a check in between.
+// Promise 31: deleted and replaced objects are looked at once more when a guard
+// lets them go, without a check in between.
 func TestGuardLetsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		line := "watch sleep=1s x=b@19 sleep=1s" // the handler has had the first one by then
@@ -347,8 +347,9 @@ type odd struct {
 	When    time.Time
 }
 
-// Promise 31: objects of any type are copied and compared: what means the same is the same,
-// and what only a private field leads to is seen as far as it is a plain value.
+// Promise 31: objects of any type are copied and compared: what means the same
+// is the same, and what only a private field leads to is seen as far as it is a
+// plain value.
 func TestGuardAnyType(t *testing.T) {
 	for want, change := range map[string]func(o *odd){
 		"":           func(o *odd) { _ = o.Amount.String(); o.When = o.When.In(time.FixedZone("x", 3600)) },
@@ -419,7 +420,8 @@ func (f *failing) Errorf(format string, args ...any) {
 	f.errors = append(f.errors, fmt.Sprintf(format, args...))
 }
 
-// Promise 31: Verify fails a test at its end, and Run ends when there is something to tell.
+// Promise 31: Verify fails a test at its end, and Run ends when there is
+// something to tell.
 func TestGuardVerifyAndRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, guard, pods := guardedRun(t)

@@ -95,9 +95,10 @@ func (c Call) String() string {
 //
 // An object is written NAMESPACE/NAME#UID=VALUE@VERSION, where all but the name
 // may be left out: UID, value and version are then those that the script showed
-// last. A version "-" is none. Of a new object, the version is that of the list or 0, and the UID
-// depends on the key and on how often it was deleted, which is also what
-// happens to an object that a list does not hold. In front stands what happens:
+// last. A version "-" is none. Of a new object, the version is that of the list
+// or 0, and the UID depends on the key and on how often it was deleted, which
+// is also what happens to an object that a list does not hold. In front stands
+// what happens:
 //
 //	a@11     it is an item of the list; behind one, it is added if it is not
 //	         there, else modified
