@@ -31,7 +31,7 @@ var untyped = map[string]struct{ uses, why string }{
 	"leaveout.go mayLeaveOut":                  {"9 reflect", "the paths to leave out, once for each source"},
 	"leaveout.go newLeftOut":                   {"1 reflect", "the paths to leave out, once for each source"},
 	"rest.go FromREST":                         {"1 reflect", "the paths to leave out, once for each source"},
-	"limit.go withShortErrors":                 {"1 assertion, 2 reflect", "a client is copied, once for each source"},
+	"answerlimit.go withShortErrors":           {"1 assertion, 2 reflect", "a client is copied, once for each source"},
 	"redact.go fieldNamed":                     {"4 reflect", "where the fault of a bad object is"},
 	"redact.go inside":                         {"5 reflect", "where the fault of a bad object is"},
 	"redact.go knownPath":                      {"3 reflect", "where the fault of a bad object is"},
