@@ -125,7 +125,7 @@ func TestEnqueueByHandler(t *testing.T) {
 		}{
 			{"initial", func() {}, informer.PriorityLow},
 			{"change", func() { source.write("a") }, informer.PriorityNormal},
-			{"resync", func() { time.Sleep(time.Hour) }, informer.PriorityLow},
+			{"resync", func() { <-time.After(time.Hour) }, informer.PriorityLow},
 		} {
 			step.act()
 			synctest.Wait()

@@ -45,7 +45,7 @@ func TestReflectorRunsOnce(t *testing.T) {
 		if s := r.Status(); s.State != informer.StateWatching || s.Version != "10" || s.LastEvent != time.Now() || s.Watches != 1 {
 			t.Errorf("Status() = %+v, want watching at 10, heard now, one watch", s)
 		}
-		time.Sleep(30 * time.Second)
+		<-time.After(30 * time.Second)
 		synctest.Wait()
 		if s := r.Status(); s.LastEvent != time.Now() {
 			t.Errorf("LastEvent is %v, want %v, the time of the bookmark", s.LastEvent, time.Now())
