@@ -119,7 +119,7 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 			leased++
 		}
 		switch {
-		case w.leased() && (numbers[w.lease()] || w.lease() > q.leases):
+		case w.leased() && (numbers[w.lease()/leaseStep] || w.lease()/leaseStep > q.leases/leaseStep):
 			return fmt.Errorf("lease %d is not the only one of its number", w.lease())
 		case w.at == workIdle && !w.leased():
 			return fmt.Errorf("slot %d is neither pending nor leased", c.slot-1)
@@ -140,7 +140,7 @@ func ValidateQueue[K comparable](q *WorkQueue[K]) error {
 				return fmt.Errorf("slot %d has failed, and nobody knows why", slot)
 			}
 		}
-		numbers[w.lease()] = true
+		numbers[w.lease()/leaseStep] = true
 	}
 	for key, n := range q.drainers {
 		if slot := q.keys.find(q.hash(key), key); n < 1 || slot == noSlot || !q.keys.at(slot).leased() {

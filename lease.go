@@ -214,6 +214,16 @@ func (q *WorkQueue[K]) heldLocked(l *Lease[K]) uint32 {
 	return slot
 }
 
+// openLocked reports that the lease that l tells of has not ended, though it may be
+// about to. The caller holds mu.
+func (q *WorkQueue[K]) openLocked(l *Lease[K]) bool {
+	if l.number == 0 {
+		return false // the zero Lease
+	}
+	slot := q.keys.find(q.hash(l.Key), l.Key)
+	return slot != noSlot && q.keys.at(slot).lease().same(l.number)
+}
+
 // takeOver gives l a new number, so that only the caller can finish it. It
 // reports false if l has been finished.
 func (q *WorkQueue[K]) takeOver(l *Lease[K]) bool {
@@ -230,9 +240,8 @@ func (q *WorkQueue[K]) takeOver(l *Lease[K]) bool {
 // takeOverLocked gives l, which is that of the key in slot, a new number. The
 // caller holds mu.
 func (q *WorkQueue[K]) takeOverLocked(l *Lease[K], slot uint32) {
-	q.leases = q.leases.next()
-	q.keys.at(slot).setLease(q.leases)
-	l.slot, l.number = slot, q.leases
+	l.slot, l.number = slot, l.number+1
+	q.keys.at(slot).setLease(l.number)
 }
 
 // finish ends l. It returns false if l has been ended before, or if the key was

@@ -27,8 +27,8 @@ import (
 // leases that are left.
 //
 // The function that [WorkQueue.Run] calls may call Drain with the context that
-// it was given: its own lease is not waited for, nor are those of others that do
-// the same. While a call from elsewhere waits, which is for these leases too, the
+// it was given, and so may OnError when it returns: its own lease is not waited
+// for, nor are those of others that do the same. While a call from elsewhere waits, which is for these leases too, the
 // keys are left to that one. The function still holds up its worker, so if all
 // workers do that, keys that are ready wait for the end of ctx.
 func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
@@ -78,7 +78,7 @@ func (q *WorkQueue[K]) enterDrain(own *Lease[K]) (over <-chan struct{}) {
 	}
 	q.drains++
 	over = q.finished
-	if q.heldLocked(own) != noSlot {
+	if q.openLocked(own) {
 		over = q.settled
 		if q.drainers == nil {
 			q.drainers = map[K]int{}
@@ -94,8 +94,8 @@ func (q *WorkQueue[K]) enterDrain(own *Lease[K]) (over <-chan struct{}) {
 // there is one. The caller holds mu.
 func (q *WorkQueue[K]) leaveDrainLocked(own *Lease[K]) {
 	q.drains--
-	if q.heldLocked(own) == noSlot {
-		return
+	if !q.openLocked(own) {
+		return // the end of the lease has taken it out
 	}
 	if q.drainers[own.Key]--; q.drainers[own.Key] == 0 {
 		delete(q.drainers, own.Key)

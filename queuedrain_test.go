@@ -424,3 +424,92 @@ func TestWorkQueue_DrainCause(t *testing.T) {
 		t.Fatal("Drain waits for its own lock")
 	}
 }
+
+// heldForget is a limiter whose Forget waits.
+type heldForget struct{ hold chan struct{} }
+
+func (l heldForget) When(string) time.Duration { return 0 }
+func (l heldForget) Forget(string)             { <-l.hold }
+
+// TestWorkQueue_DrainWhileItsLeaseEnds (promise 24): a worker drains on a goroutine of
+// its own, and that call ends while OnError, or the limiter that forgets, has the
+// end of its lease in hand. It still is no call from elsewhere: the one that is
+// gets the rest, with the key that fails.
+func TestWorkQueue_DrainWhileItsLeaseEnds(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		err  error
+		want string
+	}{{"OnError", errSource, "[later works]"}, {"Forget", nil, "[later]"}} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold := make(chan struct{})
+				q := newQueue(t, informer.QueueOptions[string]{
+					Limiter: heldForget{hold},
+					OnError: func(string, error) { <-hold },
+				})
+				q.Add("other")
+				other := leaseNow(t, q)
+				q.AddLimited("works")
+				q.AddAfter("later", time.Hour)
+				drain := func(ctx context.Context) <-chan []string {
+					result := make(chan []string, 1)
+					go func() {
+						rest, err := q.Drain(ctx)
+						if err != nil {
+							t.Error(err)
+						}
+						result <- rest
+					}()
+					return result
+				}
+				var inside <-chan []string
+				stop := startQueue(t, q, 1, func(ctx context.Context, _ string) error {
+					inside = drain(context.WithoutCancel(ctx))
+					<-time.After(time.Second)
+					return test.err
+				})
+				synctest.Wait()
+				outside := drain(t.Context())
+				<-time.After(2 * time.Second) // the lease is about to end
+				other.Done()
+				synctest.Wait()
+				if err := informer.ValidateQueue(q); err != nil {
+					t.Error(err)
+				}
+				close(hold)
+				in, out := <-inside, <-outside
+				slices.Sort(out)
+				if len(in) > 0 || fmt.Sprint(out) != test.want {
+					t.Errorf("Drain inside = %v, outside = %v, want [] and %s", in, out, test.want)
+				}
+				_ = stop()
+			})
+		})
+	}
+}
+
+// TestWorkQueue_DrainWhileItsLeaseFails (promise 24): OnError may call Drain with the
+// context of the function, and does not wait for the lease that waits for it.
+func TestWorkQueue_DrainWhileItsLeaseFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q *informer.WorkQueue[string]
+		var inside context.Context
+		q = newQueue(t, informer.QueueOptions[string]{OnError: func(string, error) {
+			ctx, cancel := context.WithTimeout(inside, time.Hour)
+			defer cancel()
+			if rest, err := q.Drain(ctx); err != nil || !slices.Equal(rest, []string{"later"}) {
+				t.Errorf("Drain = %v, %v, want [later]", rest, err)
+			}
+		}})
+		q.Add("fails")
+		q.AddAfter("later", time.Hour)
+		_ = q.Run(t.Context(), 1, func(ctx context.Context, _ string) error {
+			inside = ctx
+			return errSource
+		})
+		if err := informer.ValidateQueue(q); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -52,11 +52,19 @@ type work struct {
 	limited   bool     // the limiter said when, or is being asked
 }
 
-// A leaseNumber counts leases, in 48 bits. Zero is no lease.
+// A leaseNumber counts leases, in 48 bits and in steps of leaseStep. Between them
+// are the numbers that a lease has which is about to end: then only those who end
+// it can. Zero is no lease.
 type leaseNumber uint64
 
-// next returns the number after n.
-func (n leaseNumber) next() leaseNumber { return max((n+1)%(1<<48), 1) }
+// leaseStep leaves room for a lease to be taken over twice, by fail and by finish.
+const leaseStep = 4
+
+// next returns the number of the lease after the one of n.
+func (n leaseNumber) next() leaseNumber { return max((n+leaseStep)%(1<<48), leaseStep) }
+
+// same reports that n and other are numbers of one lease.
+func (n leaseNumber) same(other leaseNumber) bool { return n/leaseStep == other/leaseStep }
 
 // lease returns the lease of the key, zero if there is none.
 func (w *work) lease() leaseNumber { return leaseNumber(w.leaseHigh)<<32 | leaseNumber(w.leaseLow) }
