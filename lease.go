@@ -11,14 +11,16 @@ import "time"
 // A lease that is not ended keeps its key from everybody else, for ever:
 // [WorkQueue.Items] shows for how long that has been so.
 type Lease[K comparable] struct {
-	// Key is the key that is leased.
+	// Key is the key that is leased. To change it changes nothing else.
 	Key K
 	// Attempt counts the leases of the key since one succeeded, or the key was
 	// parked: it is 1, and one more after each failure.
 	Attempt int
-	// Priority is the highest one that the key was added with. Retry keeps it.
+	// Priority is the highest one that the key was added with. Retry keeps it, or
+	// takes the one that it is set to before.
 	Priority Priority
 
+	key     K           // Key, whatever the holder makes of that
 	slot    uint32      // where the key was when it was leased: a good guess
 	number  leaseNumber // never used twice in a queue
 	added   moment
@@ -107,7 +109,7 @@ func (l Lease[K]) fail(err error, how End) (ended, taken bool) {
 	defer func() { taken = q.finish(&l, &end) }()
 
 	if q.opts.OnError != nil && isFailure(err) {
-		q.opts.OnError(l.Key, err)
+		q.opts.OnError(l.key, err)
 	}
 	switch delay, asked := delayOf(err); {
 	case how == EndedPark || isTerminal(err):
@@ -191,7 +193,7 @@ func (q *WorkQueue[K]) leaseLocked(l *Lease[K]) {
 	w.stamp = now
 	q.counts.Waited.count(since.until(now))
 	l.Key, l.Attempt, l.Priority = q.keys.key(slot), int(w.attempts)+1, w.priority
-	l.queue, l.number, l.slot = q, q.leases, slot
+	l.key, l.queue, l.number, l.slot = l.Key, q, q.leases, slot
 	l.added, l.waited, l.started = w.added, now-since, now
 }
 
@@ -204,10 +206,7 @@ func (q *WorkQueue[K]) heldLocked(l *Lease[K]) uint32 {
 	if int(l.slot) < len(q.keys.slots) && q.keys.at(l.slot).lease() == l.number {
 		return l.slot
 	}
-	if !usable(l.Key) {
-		return noSlot
-	}
-	slot := q.keys.find(q.hash(l.Key), l.Key)
+	slot := q.keys.find(q.hash(l.key), l.key)
 	if slot == noSlot || q.keys.at(slot).lease() != l.number {
 		return noSlot
 	}
@@ -220,7 +219,7 @@ func (q *WorkQueue[K]) openLocked(l *Lease[K]) bool {
 	if l.number == 0 {
 		return false // the zero Lease
 	}
-	slot := q.keys.find(q.hash(l.Key), l.Key)
+	slot := q.keys.find(q.hash(l.key), l.key)
 	return slot != noSlot && q.keys.at(slot).lease().same(l.number)
 }
 
@@ -269,7 +268,7 @@ func (q *WorkQueue[K]) forget(l *Lease[K], end *verdict) (taken bool) {
 		q.mu.Lock()
 		taken = q.finishAndUnlock(l, q.heldLocked(l), end)
 	}()
-	q.opts.Limiter.Forget(l.Key)
+	q.opts.Limiter.Forget(l.key)
 	return
 }
 
@@ -281,6 +280,7 @@ func (q *WorkQueue[K]) finishAndUnlock(l *Lease[K], slot uint32, end *verdict) b
 	taken := q.finishLocked(slot, end, took)
 	q.unlockAndWake()
 	if q.opts.OnEnd != nil {
+		l.Key = l.key
 		q.opts.OnEnd(*l, Ending{end.how, took, end.err})
 	}
 	return taken

@@ -83,7 +83,7 @@ func (q *WorkQueue[K]) enterDrain(own *Lease[K]) (over <-chan struct{}) {
 		if q.drainers == nil {
 			q.drainers = map[K]int{}
 		}
-		q.drainers[own.Key]++
+		q.drainers[own.key]++
 	}
 	q.settleLocked()
 	q.unlockAndWake()
@@ -97,8 +97,8 @@ func (q *WorkQueue[K]) leaveDrainLocked(own *Lease[K]) {
 	if !q.openLocked(own) {
 		return // the end of the lease has taken it out
 	}
-	if q.drainers[own.Key]--; q.drainers[own.Key] == 0 {
-		delete(q.drainers, own.Key)
+	if q.drainers[own.key]--; q.drainers[own.key] == 0 {
+		delete(q.drainers, own.key)
 	}
 }
 

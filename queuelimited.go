@@ -57,7 +57,7 @@ func (q *WorkQueue[K]) answer(hash uint32, key K, due int64) {
 func (q *WorkQueue[K]) askAgain(l *Lease[K], end *verdict) {
 	ask := false
 	if ask, end.stays = q.mustAsk(l); ask {
-		end.due, end.limited = q.after(q.opts.Limiter.When(l.Key)), true
+		end.due, end.limited = q.after(q.opts.Limiter.When(l.key)), true
 	}
 }
 

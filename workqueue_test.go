@@ -174,6 +174,40 @@ func TestLease_Zero(t *testing.T) {
 	}
 }
 
+// TestLease_ChangedKey (promise 22): whatever the holder makes of Key, even what
+// cannot be compared, the lease is that of its key: also when memory has been
+// given back since, and hooks are told of that key.
+func TestLease_ChangedKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		q := newQueue(t, informer.QueueOptions[any]{
+			OnError: func(key any, err error) { told = append(told, fmt.Sprint(key, " ", err)) },
+			OnEnd: func(l informer.Lease[any], end informer.Ending) {
+				if end.Err != nil {
+					told = append(told, fmt.Sprint(l.Key, " ", end.How))
+				}
+			},
+		})
+		for k := range 1000 {
+			q.Add(k)
+		}
+		var last informer.Lease[any]
+		for range 1000 {
+			last.Done()
+			last = leaseNow(t, q)
+		}
+		<-time.After(time.Minute) // memory has come back
+		last.Key = []int{7}
+		ok, again := last.Park(errSource), last.Done()
+		if want := fmt.Sprintf("[999 %v 999 Park]", errSource); !ok || again || fmt.Sprint(told) != want {
+			t.Errorf("Park, Done = %v, %v, and told %v, want true, false, %s", ok, again, told, want)
+		}
+		if err := informer.ValidateQueue(q); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestWorkQueue_OneWorkerAKey (promise 22; k8s#141079, virtual-kubelet#937):
 // with leases that are finished twice, also late, no key is ever with two
 // workers.
