@@ -92,19 +92,18 @@ func (l Lease[K]) Park(err error) bool {
 	return taken
 }
 
-// fail finishes the lease because of err. It reports whether it has, and whether
-// the queue has taken the key back.
-func (l Lease[K]) fail(err error, how End) (ended, taken bool) {
+// fail finishes the lease because of err. It returns how, zero if it was finished
+// before, and whether the queue has taken the key back.
+func (l Lease[K]) fail(err error, how End) (ended End, taken bool) {
 	q := l.queue
 	if q == nil {
-		return false, false
+		return 0, false
 	}
 	// From here on the lease is ours: a second call fails, and the code of the
 	// user can run without the lock. If it panics, the key is not lost.
 	if !q.takeOver(&l) {
-		return false, false
+		return 0, false
 	}
-	ended = true
 	end := verdict{how: EndedRetry, failed: true, due: noDelay, priority: l.Priority.known(), err: err}
 	defer func() { taken = q.finish(&l, &end) }()
 
@@ -123,7 +122,7 @@ func (l Lease[K]) fail(err error, how End) (ended, taken bool) {
 	default:
 		q.askAgain(&l, &end)
 	}
-	return
+	return end.how, taken // which finish sets
 }
 
 // An End says how a lease ended.

@@ -19,7 +19,7 @@ import (
 // When ctx ends before, Drain returns the keys that were still ready as well,
 // and an error that wraps the cause and tells how many keys were still leased.
 // Those keys are not returned; if one of them is then to be retried,
-// [Lease.Retry] returns false. After that, Get returns [ErrStopped].
+// [Lease.Retry] returns false, and Run logs it. After that, Get returns [ErrStopped].
 //
 // The keys come in no order, each to exactly one caller: if several calls wait,
 // to one of them when the queue has been worked off, or else to the

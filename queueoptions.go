@@ -77,9 +77,9 @@ type QueueOptions[K comparable] struct {
 	Name string
 
 	// Logger is told by Run of each attempt that failed: key, attempt, what
-	// follows, and the error; also if the queue has ended meanwhile, so that
-	// nobody has the key. Of a lease that the function has finished itself it is
-	// told only if the function panics then.
+	// follows, and the error; and of each key that was to be leased again when
+	// the queue had ended, so that nobody has it. Of a lease that the function
+	// has finished itself it is told only if the function panics then.
 	//
 	// Default: nothing is logged.
 	Logger *slog.Logger
@@ -104,7 +104,9 @@ type QueueOptions[K comparable] struct {
 
 	// OnError is told of every error that a lease ends in, once, before the key
 	// is leased again. The function may be called from several goroutines at
-	// once, but not for the same key.
+	// once, but not for the same key. With PanicReport it is also told of a
+	// panic of the function that Run calls after that has finished its lease;
+	// then another one may have the key.
 	//
 	// Default: errors are not reported. The key is retried all the same.
 	OnError func(key K, err error)

@@ -9,9 +9,6 @@ import (
 	"sync"
 )
 
-// errGoexit says that the function of a worker ended its goroutine.
-var errGoexit = errors.New("the function called runtime.Goexit")
-
 // A panicError says that the function of a worker panicked, and where.
 type panicError struct{ text string }
 
@@ -51,8 +48,14 @@ func (q *WorkQueue[K]) Run(ctx context.Context, workers int, fn func(ctx context
 		return q.stoppedError()
 	}
 
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var once sync.Once
+	var exit error // of the first worker whose goroutine fn has ended
+	stop := func(err error) {
+		once.Do(func() { exit = err })
+		cancel(err)
+	}
 	var running sync.WaitGroup
 	for range workers {
 		running.Go(func() {
@@ -66,10 +69,7 @@ func (q *WorkQueue[K]) Run(ctx context.Context, workers int, fn func(ctx context
 		})
 	}
 	running.Wait()
-	if err := context.Cause(ctx); errors.Is(err, errGoexit) {
-		return err
-	}
-	return nil
+	return exit
 }
 
 // LeaseOf returns the lease of the key that a function is called for by
@@ -84,7 +84,7 @@ func (q *WorkQueue[K]) LeaseOf(ctx context.Context) (Lease[K], bool) {
 
 // work calls fn for the key of lease, and finishes the lease.
 func (q *WorkQueue[K]) work(
-	ctx context.Context, stop context.CancelCauseFunc, lease Lease[K], fn func(context.Context, K) error,
+	ctx context.Context, stop func(error), lease Lease[K], fn func(context.Context, K) error,
 ) {
 	err := q.call(ctx, stop, lease, fn)
 	switch {
@@ -92,25 +92,40 @@ func (q *WorkQueue[K]) work(
 		lease.Done()
 	case ctx.Err() != nil && !isDirective(err) &&
 		(errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
-		lease.release()
-	default:
-		parked := isTerminal(err) || q.exhausted(&lease)
-		ended, taken := lease.fail(err, EndedRetry)
-		_, panicked := errors.AsType[*panicError](err)
-		switch {
-		case ended && !taken:
-			q.logFailure(ctx, "attempt failed, and the queue has ended", &lease, false, err)
-		case ended:
-			q.logFailure(ctx, "attempt failed", &lease, parked, err)
-		case panicked:
-			q.logFailure(ctx, "panic after the end of the lease", &lease, false, err)
+		// If fn has not finished the lease, only we can from here on.
+		if q.takeOver(&lease) && !lease.release() {
+			q.log(ctx, nobodyHas, &lease, false, err)
 		}
+	default:
+		q.failed(ctx, lease, err)
 	}
 }
 
-// logFailure logs why the attempt of lease failed, if it did.
-func (q *WorkQueue[K]) logFailure(ctx context.Context, what string, lease *Lease[K], parked bool, err error) {
-	if q.opts.Logger == nil || !isFailure(err) {
+// nobodyHas says that a lease ended after the queue, so that its key is lost: the
+// Drain that gave up did not return it, and told how many such keys there are.
+const nobodyHas = "the queue has ended, and nobody has the key"
+
+// failed finishes the lease of an attempt because of err, and sees to it that
+// somebody is told.
+func (q *WorkQueue[K]) failed(ctx context.Context, lease Lease[K], err error) {
+	how, taken := lease.fail(err, EndedRetry)
+	_, panicked := errors.AsType[*panicError](err)
+	switch {
+	case how != 0 && !taken:
+		q.log(ctx, nobodyHas, &lease, false, err)
+	case how != 0 && isFailure(err):
+		q.log(ctx, "attempt failed", &lease, how == EndedPark, err)
+	case how == 0 && panicked: // fn has finished the lease, and not returned
+		if q.opts.OnError != nil {
+			q.opts.OnError(lease.Key, err)
+		}
+		q.log(ctx, "panic after the end of the lease", &lease, false, err)
+	}
+}
+
+// log logs what became of the attempt of lease.
+func (q *WorkQueue[K]) log(ctx context.Context, what string, lease *Lease[K], parked bool, err error) {
+	if q.opts.Logger == nil {
 		return
 	}
 	q.opts.Logger.LogAttrs(ctx, slog.LevelWarn, what, slog.String("queue", q.opts.Name),
@@ -122,7 +137,7 @@ func (q *WorkQueue[K]) logFailure(ctx context.Context, what string, lease *Lease
 // calls runtime.Goexit, call never returns: it finishes the lease, and stops
 // the run.
 func (q *WorkQueue[K]) call(
-	ctx context.Context, stop context.CancelCauseFunc, lease Lease[K], fn func(context.Context, K) error,
+	ctx context.Context, stop func(error), lease Lease[K], fn func(context.Context, K) error,
 ) (err error) {
 	returned := false
 	defer func() {
@@ -131,9 +146,9 @@ func (q *WorkQueue[K]) call(
 		}
 		cause := recover()
 		if cause == nil {
-			err := fmt.Errorf("informer: queue %s: key %v: %w", q.opts.Name, lease.Key, errGoexit)
+			err := fmt.Errorf("informer: queue %s: key %v: the function called runtime.Goexit", q.opts.Name, lease.Key)
 			stop(err)
-			lease.Retry(err)
+			q.failed(ctx, lease, err)
 			return
 		}
 		text := fmt.Sprintf("informer: queue %s: key %v: panic: %v", q.opts.Name, lease.Key, cause)

@@ -222,6 +222,72 @@ func TestWorkQueue_Goexit(t *testing.T) {
 	})
 }
 
+// TestWorkQueue_GoexitAfterCancel (promise 24): that is an error of Run, and logged,
+// also when its context has ended before.
+func TestWorkQueue_GoexitAfterCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		q := newQueue(t, informer.QueueOptions[string]{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		q.Add("a")
+		ctx, cancel := context.WithCancel(t.Context())
+		err := q.Run(ctx, 1, func(context.Context, string) error {
+			cancel()
+			runtime.Goexit()
+			return nil
+		})
+		mustContain(t, "Run", err, "key a", "Goexit")
+		mustContain(t, "the log", errors.New(log.String()), "attempt failed", "key=a attempt=1 parked=false", "Goexit")
+	})
+}
+
+// TestWorkQueue_LogsWhatFollows (promise 24): the log says that a key is parked also
+// if MaxAge has passed only while OnError was told.
+func TestWorkQueue_LogsWhatFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		q := newQueue(t, informer.QueueOptions[string]{
+			MaxAge:  time.Second,
+			Logger:  slog.New(slog.NewTextHandler(&log, nil)),
+			OnError: func(string, error) { <-time.After(200 * time.Millisecond) },
+		})
+		q.Add("a")
+		stop := startQueue(t, q, 1, func(context.Context, string) error {
+			<-time.After(900 * time.Millisecond)
+			return errSource
+		})
+		<-time.After(2 * time.Second)
+		if item := q.Items()[0]; item.State != informer.ItemParked {
+			t.Errorf("a is %v, want Parked", item.State)
+		}
+		mustContain(t, "the log", errors.New(log.String()), "key=a attempt=1 parked=true")
+		_ = stop()
+	})
+}
+
+// TestWorkQueue_PanicAfterTheEnd (promise 24): a panic of a function that has finished
+// its lease is told to OnError.
+func TestWorkQueue_PanicAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []error
+		var q *informer.WorkQueue[string]
+		q = newQueue(t, informer.QueueOptions[string]{
+			OnPanic: informer.PanicReport,
+			OnError: func(_ string, err error) { told = append(told, err) },
+		})
+		q.Add("a")
+		stop := startQueue(t, q, 1, func(ctx context.Context, _ string) error {
+			lease, _ := q.LeaseOf(ctx)
+			lease.Done()
+			panic("surprise")
+		})
+		synctest.Wait()
+		if err := stop(); err != nil || len(told) != 1 {
+			t.Fatalf("Run = %v, and OnError was told of %v, want one panic", err, told)
+		}
+		mustContain(t, "OnError", told[0], "key a: panic: surprise")
+	})
+}
+
 // TestWorkQueue_PanicCrashes runs itself in another process, which crashes with
 // the name of the queue and the key (as promise 17 for handlers).
 func TestWorkQueue_PanicCrashes(t *testing.T) {
@@ -333,9 +399,12 @@ func TestWorkQueue_RunWhileDraining(t *testing.T) {
 	})
 }
 
-// TestWorkQueue_LogsWhatNobodyIsToldOf (promise 24): an attempt that fails when the
-// queue has ended is logged, as its key is lost, and so is a panic of a function
-// that has finished its lease before.
+// errCut is to be the end of the context.
+var errCut = errors.New("cut short")
+
+// TestWorkQueue_LogsWhatNobodyIsToldOf (promise 24): a key that was to be leased
+// again when the queue has ended is logged, as it is lost, and so is a panic of a
+// function that has finished its lease before.
 func TestWorkQueue_LogsWhatNobodyIsToldOf(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -343,11 +412,17 @@ func TestWorkQueue_LogsWhatNobodyIsToldOf(t *testing.T) {
 		want []string
 	}{
 		{"failure", func(informer.Lease[string]) error { return errSource },
-			[]string{"attempt failed, and the queue has ended", "key=a attempt=1 parked=false", errSource.Error()}},
+			[]string{"the queue has ended, and nobody has the key", "key=a attempt=1 parked=false", errSource.Error()}},
+		{"cut short", func(informer.Lease[string]) error { return errCut },
+			[]string{"the queue has ended, and nobody has the key", "key=a attempt=1 parked=false", "context canceled"}},
+		{"cut short, and finished", func(l informer.Lease[string]) error { l.Done(); return errCut }, nil},
 		{"panic", func(l informer.Lease[string]) error { l.Done(); panic("surprise") },
 			[]string{"panic after the end of the lease", "key=a attempt=1", "surprise"}},
 		{"finished", func(l informer.Lease[string]) error { l.Park(errSource); return errSource }, nil},
-		{"no failure", func(informer.Lease[string]) error { return informer.RetryAfter(time.Second, nil) }, nil},
+		{"no failure", func(informer.Lease[string]) error { return informer.RetryAfter(time.Second, nil) },
+			[]string{"the queue has ended, and nobody has the key", "retry after 1s"}},
+		{"goexit", func(informer.Lease[string]) error { runtime.Goexit(); return nil },
+			[]string{"the queue has ended, and nobody has the key", "key=a attempt=1", "Goexit"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -360,7 +435,12 @@ func TestWorkQueue_LogsWhatNobodyIsToldOf(t *testing.T) {
 				stop := startQueue(t, q, 1, func(ctx context.Context, _ string) error {
 					<-time.After(time.Minute)
 					lease, _ := q.LeaseOf(ctx)
-					return test.fn(lease)
+					err := test.fn(lease)
+					if err == errCut {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return err
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
@@ -368,7 +448,7 @@ func TestWorkQueue_LogsWhatNobodyIsToldOf(t *testing.T) {
 					t.Error("Drain = nil, want an error, as a is leased")
 				}
 				<-time.After(time.Hour)
-				if err := stop(); err != nil {
+				if err := stop(); (err != nil) != (test.name == "goexit") {
 					t.Error(err)
 				}
 				mustContain(t, "the log", errors.New(log.String()), test.want...)
