@@ -20,9 +20,9 @@ func RetryAfter(delay time.Duration, err error) error {
 }
 
 // Terminal returns an error that says that no other attempt would help: the key
-// is parked, as by [Lease.Park]. It wins over [RetryAfter]. err is what went
-// wrong, and can be told by [errors.Is] and [errors.As]; if it is nil, so is the
-// result.
+// is parked, as by [Lease.Park]. It wins over [RetryAfter], and is a failure even
+// of one that is not. err is what went wrong, and can be told by [errors.Is] and
+// [errors.As]; if it is nil, so is the result.
 func Terminal(err error) error {
 	if err == nil {
 		return nil
@@ -59,10 +59,11 @@ func isTerminal(err error) bool {
 }
 
 // isFailure reports that err says what went wrong, and does not merely ask for
-// another attempt. Of several errors that are joined, one that does is enough.
+// another attempt, as one that is Terminal does not. Of several errors that are
+// joined, one that does is enough.
 func isFailure(err error) bool {
 	after, ok := errors.AsType[*retryAfterError](err)
-	if !ok || after.err != nil {
+	if !ok || after.err != nil || isTerminal(err) {
 		return err != nil
 	}
 	joined, ok := errors.AsType[joinedErrors](err)

@@ -21,16 +21,17 @@ type QueueOptions[K comparable] struct {
 	// Debounce is how long a key has to be quiet before it is ready: each Add
 	// of it begins that time anew, also one by AddWith without a wait, and
 	// whenever the key was to be ready before. Adds that name a time, or ask the
-	// limiter, and retries are not held up, if no Add follows.
+	// limiter, and retries are not held up, if no Add follows. What is above
+	// 50 days counts as that.
 	//
 	// Default: a key that is added is ready at once.
 	Debounce time.Duration
 
 	// DebounceAtMost is how long a key waits at most that is never quiet,
 	// counted as Lease.Age is. So an add of a key that has been retried for
-	// longer makes it ready at once.
+	// longer makes it ready at once. It may not be above 50 days.
 	//
-	// Default: ten times Debounce.
+	// Default: ten times Debounce, 50 days at most.
 	DebounceAtMost time.Duration
 
 	// Group returns the name of the group that a key belongs to: its namespace,
@@ -134,7 +135,8 @@ func (o QueueOptions[K]) withDefaults() (QueueOptions[K], error) {
 		return o, fmt.Errorf("informer: queue %s: %w", o.Name, err)
 	}
 	o.Ageing = orElse(o.Ageing, time.Minute)
-	o.DebounceAtMost = orElse(o.DebounceAtMost, 10*min(o.Debounce, math.MaxInt64/10))
+	o.Debounce = min(o.Debounce, mostAge)
+	o.DebounceAtMost = orElse(o.DebounceAtMost, min(10*o.Debounce, mostAge))
 	return o, nil
 }
 
@@ -158,6 +160,7 @@ func (o QueueOptions[K]) check() error {
 	wrong(o.DebounceAtMost > 0 && o.DebounceAtMost < o.Debounce,
 		"DebounceAtMost is %v: must not be below Debounce, %v", o.DebounceAtMost, o.Debounce)
 	wrong(o.DebounceAtMost > 0 && o.Debounce == 0, "DebounceAtMost is %v, but Debounce is not set", o.DebounceAtMost)
+	wrong(o.DebounceAtMost > mostAge, "DebounceAtMost is %v: must not be above %v", o.DebounceAtMost, mostAge)
 	wrong(o.MaxAge > mostAge, "MaxAge is %v: must not be above %v", o.MaxAge, mostAge)
 	wrong(o.MaxAttempts < 0 || o.MaxAttempts > math.MaxUint16,
 		"MaxAttempts is %d: must be from 0 to %d", o.MaxAttempts, math.MaxUint16)

@@ -58,6 +58,8 @@ func TestWorkQueue_RunOutcomes(t *testing.T) {
 		{"terminal", func() error { return informer.Terminal(boom) }, []time.Duration{0}, "boom (not retried)"},
 		{"terminal wins", func() error { return informer.RetryAfter(s, informer.Terminal(boom)) },
 			[]time.Duration{0}, "boom (not retried) (retry after 1s)"},
+		{"terminal, of no failure", func() error { return informer.Terminal(informer.RetryAfter(s, nil)) },
+			[]time.Duration{0}, "retry after 1s (not retried)"},
 		{"terminal nil", func() error { return informer.Terminal(nil) }, []time.Duration{0}, ""},
 		{"panic", func() error { panic(boom) }, []time.Duration{0, 2 * s},
 			"informer: queue jobs: key a: panic: boom"},

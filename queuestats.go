@@ -1,6 +1,9 @@
 package informer
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // QueueStats are numbers of a [WorkQueue]. Times are to about a millisecond.
 type QueueStats struct {
@@ -42,7 +45,7 @@ type QueueCounts struct {
 type Latency struct {
 	// Count is how many there were.
 	Count uint64
-	// Total is their sum.
+	// Total is their sum, and grows no further than to 292 years.
 	Total time.Duration
 	// Longest is the longest of them.
 	Longest time.Duration
@@ -51,9 +54,12 @@ type Latency struct {
 // count adds d.
 func (l *Latency) count(d time.Duration) {
 	l.Count++
-	l.Total += d
+	l.Total = sum(l.Total, d)
 	l.Longest = max(l.Longest, d)
 }
+
+// sum returns a + b, which are not negative, or the longest time there is.
+func sum(a, b time.Duration) time.Duration { return a + min(b, math.MaxInt64-a) }
 
 // Stats returns the numbers of the queue at this instant. It goes through all
 // keys, as [WorkQueue.Items] does.
@@ -66,7 +72,7 @@ func (q *WorkQueue[K]) Stats() QueueStats {
 			s.Oldest = max(s.Oldest, item.Age)
 		case ItemLeased:
 			s.Leased++
-			s.Unfinished += item.Held
+			s.Unfinished = sum(s.Unfinished, item.Held)
 			s.LongestLease = max(s.LongestLease, item.Held)
 		case ItemParked:
 			s.Parked++

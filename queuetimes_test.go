@@ -59,7 +59,7 @@ func TestWorkQueue_Debounce(t *testing.T) {
 		{"never quiet for longer", 250 * ms, 0, adds(0, 470, 47), []int{250, 532}}, // the first add since is at 282
 		{"never quiet, by default", 0, 0, adds(0, 990, 90), []int{1000}},
 		{"at most as long as it is quiet", 100 * ms, 0, adds(0, 90, 30), []int{100}},
-		{"at most never", math.MaxInt64, 0, adds(0, 5000, 50), []int{5100}},
+		{"at most, in weeks", 1200 * time.Hour, 0, adds(0, 5000, 50), []int{5100}},
 		{"at most, in days", 24 * time.Hour, 0, adds(0, 5000, 50), []int{5100}},
 		{"with a priority", 0, 0, []timedStep{{0, func(q *queue) { q.AddWith("a", informer.AddOptions{Priority: 2}) }}}, []int{100}},
 		{"a time is kept", 0, 0, []timedStep{{0, func(q *queue) { q.AddAfter("a", 10*ms) }}}, []int{10}},
@@ -100,6 +100,51 @@ func TestWorkQueue_Debounce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWorkQueue_DebounceForDays (promise 23): what is longer than a queue can count
+// ages is as long as it can: a key that is never quiet is ready after 50 days.
+func TestWorkQueue_DebounceForDays(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, debounce := range []time.Duration{6 * day, 70 * day, math.MaxInt64} {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue(t, informer.QueueOptions[string]{Debounce: debounce})
+			for range 50 {
+				if q.Add("a"); q.Items()[0].State != informer.ItemDelayed {
+					t.Fatal("a is ready too early")
+				}
+				<-time.After(day)
+			}
+			<-time.After(time.Second)
+			if item := q.Items()[0]; item.State != informer.ItemReady {
+				t.Errorf("Debounce %v: a is %v after 50 days, want Ready", debounce, item.State)
+			}
+		})
+	}
+}
+
+// TestWorkQueue_SumsOfTimes (promise 24): they grow no further than they can.
+func TestWorkQueue_SumsOfTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, informer.QueueOptions[int]{})
+		const keys, wait = 2200, 50 * 24 * time.Hour
+		for k := range keys {
+			q.Add(k)
+		}
+		<-time.After(wait)
+		leases := make([]informer.Lease[int], keys)
+		for i := range leases {
+			leases[i] = leaseNow(t, q)
+		}
+		<-time.After(wait)
+		unfinished := q.Stats().Unfinished
+		for _, l := range leases {
+			l.Done()
+		}
+		if s := q.Stats(); s.Waited.Total != math.MaxInt64 || s.Worked.Total != math.MaxInt64 || unfinished != math.MaxInt64 {
+			t.Errorf("waited %v, worked %v, unfinished %v, want the longest time", s.Waited.Total, s.Worked.Total, unfinished)
+		}
+	})
 }
 
 // TestWorkQueue_DebounceOthers (promise 23): retries are not debounced, nor is
