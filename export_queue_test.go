@@ -16,6 +16,16 @@ func QueueWaiting[K comparable](q *WorkQueue[K]) int {
 // QueueClockRuns tells whether the clock of the queue has a timer.
 func QueueClockRuns[K comparable](q *WorkQueue[K]) bool { return q.clock.fresh.Load() }
 
+// QueueRetry is Retry of l after a first failure, which asks the limiter, unless it
+// need not, and lets others do something before the lease has ended.
+func QueueRetry[K comparable](l Lease[K], err error, others func()) bool {
+	q, end := l.queue, verdict{how: EndedRetry, failed: true, due: noDelay, err: err}
+	q.takeOver(&l)
+	q.askAgain(&l, &end)
+	others()
+	return q.finish(&l, &end)
+}
+
 // Slab opens a slab to the tests. Hash is the caller's, so that it can collide.
 type Slab struct{ s slab[int, int] }
 

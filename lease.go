@@ -160,7 +160,7 @@ type verdict struct {
 	how     End
 	failed  bool  // it counts as an attempt
 	limited bool  // due came from the limiter
-	stays   bool  // if it is delayed, then because the limiter said so before
+	unasked bool  // the limiter was not asked for due, as the key was pending
 	due     int64 // when it is to be ready again
 	err     error // why it failed
 	// The priority with which it is pending at least.
@@ -276,8 +276,17 @@ func (q *WorkQueue[K]) forget(l *Lease[K], end *verdict) (taken bool) {
 // caller holds mu.
 func (q *WorkQueue[K]) finishAndUnlock(l *Lease[K], slot uint32, end *verdict) bool {
 	took := l.started.until(q.clock.now())
+	// If the key has been cancelled since, it does need the limiter: until that
+	// has answered, the key waits without end, as in expect.
+	ask := end.unasked && q.stage == queueOpen && !q.keys.at(slot).pending()
+	if ask {
+		end.due, end.limited = noTimer, true
+	}
 	taken := q.finishLocked(slot, end, took)
 	q.unlockAndWake()
+	if ask {
+		defer q.ask(q.hash(l.key), l.key, 0) // also if OnEnd panics
+	}
 	if q.opts.OnEnd != nil {
 		l.Key = l.key
 		q.opts.OnEnd(*l, Ending{end.how, took, end.err})
@@ -326,7 +335,7 @@ func (q *WorkQueue[K]) againLocked(slot uint32, end *verdict, taken bool) {
 	switch {
 	case w.at == workAgain:
 		q.moveLocked(slot, q.nowLocked(w), 0)
-	case w.at == workDelayed && end.stays:
+	case w.at == workDelayed && end.unasked:
 	case taken:
 		if end.how == EndedRetry && !end.failed && !w.pending() {
 			w.added = q.clock.now() // a new beginning

@@ -14,7 +14,7 @@ func (q *WorkQueue[K]) expect(hash uint32, key K, group string, p Priority) (ask
 	}
 	slot, began := q.beginLocked(hash, key, group, p)
 	w := q.keys.at(slot)
-	ask = !w.limitless()
+	ask = !w.needsNoLimiter()
 	if began {
 		// If this call does not ask, a Retry does, and its end sets the delay.
 		q.moveLocked(slot, workDelayed, noTimer)
@@ -55,21 +55,21 @@ func (q *WorkQueue[K]) answer(hash uint32, key K, due int64) {
 // askAgain asks the limiter when the key of l is retried, if it is the one to
 // decide.
 func (q *WorkQueue[K]) askAgain(l *Lease[K], end *verdict) {
-	ask := false
-	if ask, end.stays = q.mustAsk(l); ask {
-		end.due, end.limited = q.after(q.opts.Limiter.When(l.key)), true
+	if end.unasked = !q.mustAsk(l); end.unasked {
+		return
 	}
+	end.due, end.limited = q.after(q.opts.Limiter.When(l.key)), true
 }
 
 // mustAsk reports whether the limiter decides when the key of l is retried, and
-// notes that it is asked; or whether it has done so before.
-func (q *WorkQueue[K]) mustAsk(l *Lease[K]) (ask, has bool) {
+// notes that it is asked.
+func (q *WorkQueue[K]) mustAsk(l *Lease[K]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.keys.at(q.heldLocked(l))
-	if q.stage != queueOpen || w.limitless() {
-		return false, w.limited
+	if q.stage != queueOpen || w.needsNoLimiter() {
+		return false
 	}
 	w.asked, w.limited = true, true
-	return true, false
+	return true
 }

@@ -78,9 +78,9 @@ func (w *work) leased() bool { return w.lease() != 0 }
 // pending reports that the key is to be leased, or to be returned by Drain.
 func (w *work) pending() bool { return w.at != workIdle && w.at != workParked }
 
-// limitless reports that the limiter need not be asked: the key is to be ready
-// without it, by what it said before, or by what it is being asked for.
-func (w *work) limitless() bool {
+// needsNoLimiter reports that the limiter need not be asked when the key is to be
+// ready: it has been, or is being asked, or the key is ready already.
+func (w *work) needsNoLimiter() bool {
 	return w.limited || w.pending() && w.at != workDelayed
 }
 

@@ -174,6 +174,62 @@ func TestWorkQueue_RetryAndAddLimited(t *testing.T) {
 	}
 }
 
+// TestWorkQueue_RetryAndCancel (promise 27): a key fails that is pending, so the
+// limiter is not asked; it is cancelled before its lease has ended. Then the
+// limiter is asked after all, unless the key is pending again, or the queue drains.
+func TestWorkQueue_RetryAndCancel(t *testing.T) {
+	type queue = informer.WorkQueue[string]
+	limited := func(q *queue) { q.AddLimited("k") }
+	cancel := func(q *queue) { q.Cancel("k") }
+	for _, test := range []struct {
+		name         string
+		add, others  func(q *queue)
+		limiterPanic bool
+		asked        int64
+		want         []time.Duration
+	}{
+		{"waits for the limiter", limited, cancel, false, 2, []time.Duration{7 * time.Second}},
+		{"added", func(q *queue) { q.Add("k") }, cancel, false, 1, []time.Duration{11 * time.Second}},
+		{"the limiter panics", func(q *queue) { q.Add("k") }, cancel, true, 1, []time.Duration{time.Second}},
+		{"added anew", limited, func(q *queue) { q.Cancel("k"); q.Add("k") }, false, 1, []time.Duration{0}},
+		{"delayed anew", limited, func(q *queue) { q.Reschedule("k", 3*time.Second) }, false, 1, []time.Duration{3 * time.Second}},
+		{"drained", limited, func(q *queue) {
+			q.Cancel("k")
+			go q.Drain(context.Background())
+			synctest.Wait()
+		}, false, 1, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limiter := &slowLimiter{}
+				if test.limiterPanic {
+					limiter.then = func() { panic("limiter") }
+				}
+				q := newQueue(t, informer.QueueOptions[string]{Limiter: limiter})
+				q.Add("k")
+				lease := leaseNow(t, q)
+				test.add(q)
+				var retried time.Time
+				func() {
+					defer func() {
+						if r := recover(); (r != nil) != test.limiterPanic {
+							t.Errorf("Retry panics with %v", r)
+						}
+					}()
+					informer.QueueRetry(lease, errSource, func() { test.others(q); retried = time.Now() })
+				}()
+				if err := informer.ValidateQueue(q); err != nil {
+					t.Error(err)
+				}
+				got := leaseTimes(t, q, retried, time.Minute)
+				if !slices.Equal(got, test.want) || limiter.asked.Load() != test.asked {
+					t.Errorf("leased again at %v, limiter asked %d times, want %v, %d", got, limiter.asked.Load(), test.want, test.asked)
+				}
+			})
+		})
+	}
+}
+
 // leaseTimes leases all keys for so long, and returns when.
 func leaseTimes[K comparable](t *testing.T, q *informer.WorkQueue[K], start time.Time, long time.Duration) (got []time.Duration) {
 	ctx, stop := context.WithTimeout(t.Context(), long)
