@@ -131,9 +131,10 @@ type End uint8
 const (
 	// EndedDone means that there is no more to do.
 	EndedDone End = iota + 1
-	// EndedRetry means that there will be another attempt.
+	// EndedRetry means that there is to be another attempt; while the queue
+	// drains, it is left to the caller of Drain, and afterwards to nobody.
 	EndedRetry
-	// EndedPark means that there will be none, until the key is added again.
+	// EndedPark means that there is to be none, until the key is added again.
 	EndedPark
 	// EndedEarly means that the attempt was given up, as the context of
 	// [WorkQueue.Run] has ended: it does not count.
@@ -348,15 +349,15 @@ func (q *WorkQueue[K]) againLocked(slot uint32, end *verdict, taken bool) {
 // countLocked counts how a lease of the key in slot ended. The caller holds mu.
 func (q *WorkQueue[K]) countLocked(slot uint32, end *verdict, took time.Duration) {
 	q.counts.Worked.count(took)
-	switch end.how {
-	case EndedEarly:
-		return
-	case EndedRetry:
-		q.counts.Retries++
-	case EndedPark:
-		q.counts.Parks++
-	}
 	added := q.keys.at(slot).pending() // meanwhile
+	switch {
+	case end.how == EndedEarly:
+		return
+	case end.how == EndedPark:
+		q.counts.Parks++
+	case end.how == EndedRetry && !added && q.stage != queueEnded:
+		q.counts.Retries++
+	}
 	if end.failed && !(end.how == EndedPark && added) {
 		q.failedLocked(slot, end.err)
 	} else if q.succeededLocked(slot) {

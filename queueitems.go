@@ -17,7 +17,8 @@ const (
 	ItemLeased
 	// ItemParked means that it waits to be added again, or for Unpark.
 	ItemParked
-	// ItemKept means that it waits for Drain to return it.
+	// ItemKept means that it waits for Drain to return it, as a key does that is
+	// delayed when the queue drains.
 	ItemKept
 )
 
@@ -34,7 +35,7 @@ type Item[K comparable] struct {
 	// State says where it is.
 	State ItemState
 	// Again says that it was added while it is leased: it will be ready when
-	// the lease is finished, or at Due.
+	// the lease is finished, or at Due; or kept, if the queue drains.
 	Again bool
 	// Priority is that of the key, or, if it is only leased, of the lease.
 	Priority Priority
@@ -46,7 +47,8 @@ type Item[K comparable] struct {
 	Age time.Duration
 	// Held is how long it has been leased, or parked; zero if it is neither.
 	Held time.Duration
-	// Due is when it will be ready, if that is known; zero if it is not delayed.
+	// Due is when it will be ready, if that is known; zero if it is not delayed,
+	// and once the queue drains.
 	Due time.Time
 	// Err is why the last attempt failed, nil if it did not.
 	Err error
@@ -74,6 +76,7 @@ const viewBatch = 512
 //	─────┼─────────────────────────┼───────────
 //	     next     noted: 17, 23    end
 type queueView[K comparable] struct {
+	stage queueStage
 	now   moment
 	next  uint32
 	end   uint32
@@ -84,7 +87,7 @@ type queueView[K comparable] struct {
 // when it began.
 func (q *WorkQueue[K]) view(look func(Item[K])) QueueCounts {
 	q.mu.Lock()
-	v := &queueView[K]{now: q.clock.now(), end: uint32(len(q.keys.slots)), noted: map[uint32]Item[K]{}}
+	v := &queueView[K]{stage: q.stage, now: q.clock.now(), end: uint32(len(q.keys.slots)), noted: map[uint32]Item[K]{}}
 	q.views = append(q.views, v)
 	counts := q.counts
 	batch := make([]Item[K], 0, min(viewBatch, v.end))
@@ -110,7 +113,7 @@ func (q *WorkQueue[K]) readLocked(v *queueView[K], to []Item[K]) []Item[K] {
 		}
 		item, ok := v.noted[v.next]
 		if !ok {
-			item = q.itemLocked(v.next, v.now)
+			item = q.itemLocked(v.next, v)
 		}
 		if item.State != 0 {
 			to = append(to, item)
@@ -125,7 +128,7 @@ func (q *WorkQueue[K]) readLocked(v *queueView[K], to []Item[K]) []Item[K] {
 func (q *WorkQueue[K]) noteLocked(slot uint32) {
 	for _, v := range q.views {
 		if _, ok := v.noted[slot]; !ok && v.covers(slot) {
-			v.noted[slot] = q.itemLocked(slot, v.now)
+			v.noted[slot] = q.itemLocked(slot, v)
 		}
 	}
 }
@@ -143,9 +146,9 @@ func (q *WorkQueue[K]) noteNewLocked(slot uint32) {
 // covers reports that slot is still to be read.
 func (v *queueView[K]) covers(slot uint32) bool { return slot >= v.next && slot < v.end }
 
-// itemLocked returns what there is to tell of the key in slot, without a state if
+// itemLocked returns what there is to tell v of the key in slot, without a state if
 // there is none. The caller holds mu.
-func (q *WorkQueue[K]) itemLocked(slot uint32, now moment) Item[K] {
+func (q *WorkQueue[K]) itemLocked(slot uint32, v *queueView[K]) Item[K] {
 	w := q.keys.at(slot)
 	state := w.state()
 	if state == 0 {
@@ -158,16 +161,20 @@ func (q *WorkQueue[K]) itemLocked(slot uint32, now moment) Item[K] {
 		Priority: w.priority,
 		Group:    q.turns.name(slot),
 		Attempts: int(w.attempts),
-		Age:      w.added.until(now),
+		Age:      w.added.until(v.now),
 		Err:      q.failureLocked(slot),
 	}
 	if state == ItemLeased || state == ItemParked {
-		item.Held = w.stamp.until(now)
+		item.Held = w.stamp.until(v.now)
 	}
-	if w.at == workDelayed {
+	switch {
+	case w.at != workDelayed:
+	case v.stage == queueOpen:
 		if due := q.delays.elems[w.prev].at; due != noTimer {
 			item.Due = q.clock.start.Add(time.Duration(due))
 		}
+	case state == ItemDelayed: // it will not be ready any more
+		item.State = ItemKept
 	}
 	return item
 }

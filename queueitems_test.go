@@ -152,3 +152,28 @@ func TestWorkQueue_ItemsWhileAllChanges(t *testing.T) {
 		})
 	}
 }
+
+// TestWorkQueue_ItemsWhileDraining (promise 24): a key that is delayed when the queue
+// drains is shown as one that Drain returns: it will not be ready.
+func TestWorkQueue_ItemsWhileDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, informer.QueueOptions[string]{})
+		q.Add("leased")
+		lease := leaseNow(t, q)
+		q.AddAfter("leased", time.Second)
+		q.AddAfter("delayed", time.Second)
+		go q.Drain(t.Context())
+		<-time.After(time.Minute)
+		want := map[string]informer.ItemState{"leased": informer.ItemLeased, "delayed": informer.ItemKept}
+		for _, item := range q.Items() {
+			if item.State != want[item.Key] || !item.Due.IsZero() {
+				t.Errorf("%s is %v, due at %v, want %v, and never", item.Key, item.State, item.Due, want[item.Key])
+			}
+		}
+		if n := q.Stats().Delayed; n != 0 {
+			t.Errorf("%d keys are delayed, want none", n)
+		}
+		lease.Done()
+		synctest.Wait()
+	})
+}

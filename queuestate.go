@@ -15,14 +15,23 @@ const (
 )
 
 // A workState says where a key is pending. Only moveLocked changes it; an arrow
-// names what leads to it:
+// names what leads to it. Of a key that is not leased:
 //
-//	            ┌───────────AddAfter────────────┐
-//	            │                               ▼
-//	idle ──Add─▶ ready ◀──Add, due── delayed (also while leased)
-//	 ▲ ▲          │  ▲
-//	 │ └───Get────┘  └──Add── parked ◀─Park─ leased
-//	 └──leased──Add, due─▶ again ──Done─▶ ready, or kept if the queue drains
+//	  ┌──────AddAfter, AddLimited, Retry──────┐
+//	  │                                       ▼
+//	idle ─Add, Retry─▶ ready ─Reschedule─▶ delayed ◀─AddAfter─ parked ◀─Park─ leased
+//	  ▲                │ ▲ ▲                  │                   │
+//	  └─────Get────────┘ │ └─────Add, due─────┘                   │
+//	                     └──────────────Add, Unpark───────────────┘
+//
+// And of one that is leased, which is ready, or parked, only when the lease ends:
+//
+//	idle ─Add─▶ again ─Reschedule─▶ delayed ─Add, due─▶ again ─end─▶ ready
+//	  └─────AddAfter, AddLimited───────▲
+//
+// With Debounce, Add is Reschedule. Cancel leads from everywhere to idle. When the
+// queue drains, a lease that ends leads to kept, not to ready or parked, and Drain
+// at last to idle.
 //
 // A key that is idle and not leased is not in the queue.
 type workState uint8

@@ -10,7 +10,8 @@ type QueueStats struct {
 	// Ready is how many keys wait for someone to lease them, by priority; those
 	// that have aged count with the one that they were added with.
 	Ready map[Priority]int
-	// Delayed is how many will be ready later, leased or not.
+	// Delayed is how many will be ready later, leased or not; none once the
+	// queue drains.
 	Delayed int
 	// Leased is how many are being worked on.
 	Leased int
@@ -31,9 +32,11 @@ type QueueCounts struct {
 	// Adds is how many keys have become pending by an add. A key that was
 	// pending already does not count.
 	Adds uint64
-	// Retries is how many leases ended in another attempt.
+	// Retries is how many keys have become pending by a lease that ended in
+	// another attempt. A key that was added meanwhile does not count: so Adds
+	// and Retries are how often a key has become pending.
 	Retries uint64
-	// Parks is how many leases ended with the key parked.
+	// Parks is how many leases ended as by Park.
 	Parks uint64
 	// Waited is how long keys were ready before they were leased.
 	Waited Latency

@@ -211,8 +211,8 @@ func (q *WorkQueue[K]) Cancel(key K) bool {
 	return true
 }
 
-// Unpark makes key ready if it is parked, as an add would: its next attempt is
-// the first. It reports whether it was parked. [WorkQueue.Items] lists the keys
+// Unpark makes key ready if it is parked, as an add would, but at once, whatever
+// Debounce says: its next attempt is the first. It reports whether it was parked. [WorkQueue.Items] lists the keys
 // that are. Once Drain has been called, Unpark returns false.
 func (q *WorkQueue[K]) Unpark(key K) bool {
 	slot := q.lockAt(key)

@@ -28,10 +28,7 @@ func (m *queueModel) drawLease() *queueLease {
 // end ends the lease of k. Then k is ready if it was added meanwhile.
 func (m *queueModel) end(k int, how informer.End, err error) {
 	m.tellings.ends = append(m.tellings.ends, fmt.Sprint(k, how, err))
-	switch how {
-	case informer.EndedRetry:
-		m.stats.Retries++
-	case informer.EndedPark:
+	if how == informer.EndedPark {
 		m.stats.Parks++
 	}
 	s := m.keys[k]
@@ -75,6 +72,9 @@ func (m *queueModel) again(k int, err error, due time.Time, limited bool) {
 		due = time.Time{}
 	}
 	if !m.ended {
+		if !s.pending {
+			m.stats.Retries++
+		}
 		m.raise(k, s.leasedAs)
 		m.setEarliest(k, due)
 		s.limited = s.pending && !s.due.IsZero() && (s.limited || limited)

@@ -94,7 +94,7 @@ func (m *queueModel) items() []informer.Item[int] {
 			item.State = informer.ItemParked
 		case slices.Contains(m.line, k):
 			item.State = informer.ItemReady
-		case s.due.IsZero():
+		case s.due.IsZero() || m.closed:
 			item.State = informer.ItemKept
 		default:
 			item.State = informer.ItemDelayed
@@ -102,7 +102,7 @@ func (m *queueModel) items() []informer.Item[int] {
 		if s.leased || s.parked {
 			item.Held = time.Since(s.since)
 		}
-		if s.pending && s.due != never {
+		if s.pending && s.due != never && !m.closed {
 			item.Due = s.due
 		}
 		all = append(all, item)
