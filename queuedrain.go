@@ -19,7 +19,8 @@ import (
 // When ctx ends before, Drain returns the keys that were still ready as well,
 // and an error that wraps the cause and tells how many keys were still leased.
 // Those keys are not returned; if one of them is then to be retried,
-// [Lease.Retry] returns false, and Run logs it. After that, Get returns [ErrStopped].
+// [Lease.Retry] returns false, and Run logs that. After that, Get returns
+// [ErrStopped].
 //
 // The keys come in no order, each to exactly one caller: if several calls wait,
 // to one of them when the queue has been worked off, or else to the
@@ -28,9 +29,10 @@ import (
 //
 // The function that [WorkQueue.Run] calls may call Drain with the context that
 // it was given, and so may OnError when it returns: its own lease is not waited
-// for, nor are those of others that do the same. While a call from elsewhere waits, which is for these leases too, the
-// keys are left to that one. The function still holds up its worker, so if all
-// workers do that, keys that are ready wait for the end of ctx.
+// for, nor are those of others that do the same. While a call from elsewhere
+// waits, which is for these leases too, the keys are left to that one. The
+// function still holds up its worker, so if all workers do that, keys that are
+// ready wait for the end of ctx.
 func (q *WorkQueue[K]) Drain(ctx context.Context) (rest []K, err error) {
 	own, _ := q.LeaseOf(ctx)
 	over := q.enterDrain(&own)

@@ -78,9 +78,9 @@ type QueueOptions[K comparable] struct {
 	Name string
 
 	// Logger is told by Run of each attempt that failed: key, attempt, what
-	// follows, and the error; and of each key that was to be leased again when
-	// the queue had ended, so that nobody has it. Of a lease that the function
-	// has finished itself it is told only if the function panics then.
+	// follows, and the error; and of each key that was to be leased again, but
+	// not taken back, as the queue had ended. Of a lease that the function has
+	// finished itself it is told only if the function panics then.
 	//
 	// Default: nothing is logged.
 	Logger *slog.Logger

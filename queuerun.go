@@ -94,16 +94,16 @@ func (q *WorkQueue[K]) work(
 		(errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
 		// If fn has not finished the lease, only we can from here on.
 		if q.takeOver(&lease) && !lease.release() {
-			q.log(ctx, nobodyHas, &lease, false, err)
+			q.log(ctx, tooLate, &lease, false, err)
 		}
 	default:
 		q.failed(ctx, lease, err)
 	}
 }
 
-// nobodyHas says that a lease ended after the queue, so that its key is lost: the
-// Drain that gave up did not return it, and told how many such keys there are.
-const nobodyHas = "the queue has ended, and nobody has the key"
+// tooLate says that a lease ended after the queue. Its key is lost, unless it was
+// added meanwhile: the Drain that gave up told only how many such keys there are.
+const tooLate = "the queue has ended, and does not take the key back"
 
 // failed finishes the lease of an attempt because of err, and sees to it that
 // somebody is told.
@@ -112,7 +112,7 @@ func (q *WorkQueue[K]) failed(ctx context.Context, lease Lease[K], err error) {
 	_, panicked := errors.AsType[*panicError](err)
 	switch {
 	case how != 0 && !taken:
-		q.log(ctx, nobodyHas, &lease, false, err)
+		q.log(ctx, tooLate, &lease, false, err)
 	case how != 0 && isFailure(err):
 		q.log(ctx, "attempt failed", &lease, how == EndedPark, err)
 	case how == 0 && panicked: // fn has finished the lease, and not returned

@@ -414,17 +414,17 @@ func TestWorkQueue_LogsWhatNobodyIsToldOf(t *testing.T) {
 		want []string
 	}{
 		{"failure", func(informer.Lease[string]) error { return errSource },
-			[]string{"the queue has ended, and nobody has the key", "key=a attempt=1 parked=false", errSource.Error()}},
+			[]string{"the queue has ended, and does not take the key back", "key=a attempt=1 parked=false", errSource.Error()}},
 		{"cut short", func(informer.Lease[string]) error { return errCut },
-			[]string{"the queue has ended, and nobody has the key", "key=a attempt=1 parked=false", "context canceled"}},
+			[]string{"the queue has ended, and does not take the key back", "key=a attempt=1 parked=false", "context canceled"}},
 		{"cut short, and finished", func(l informer.Lease[string]) error { l.Done(); return errCut }, nil},
 		{"panic", func(l informer.Lease[string]) error { l.Done(); panic("surprise") },
 			[]string{"panic after the end of the lease", "key=a attempt=1", "surprise"}},
 		{"finished", func(l informer.Lease[string]) error { l.Park(errSource); return errSource }, nil},
 		{"no failure", func(informer.Lease[string]) error { return informer.RetryAfter(time.Second, nil) },
-			[]string{"the queue has ended, and nobody has the key", "retry after 1s"}},
+			[]string{"the queue has ended, and does not take the key back", "retry after 1s"}},
 		{"goexit", func(informer.Lease[string]) error { runtime.Goexit(); return nil },
-			[]string{"the queue has ended, and nobody has the key", "key=a attempt=1", "Goexit"}},
+			[]string{"the queue has ended, and does not take the key back", "key=a attempt=1", "Goexit"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
