@@ -271,8 +271,7 @@ func TestWorkQueue_LogsWhatFollows(t *testing.T) {
 func TestWorkQueue_PanicAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []error
-		var q *informer.WorkQueue[string]
-		q = newQueue(t, informer.QueueOptions[string]{
+		q := newQueue(t, informer.QueueOptions[string]{
 			OnPanic: informer.PanicReport,
 			OnError: func(_ string, err error) { told = append(told, err) },
 		})
