@@ -7,10 +7,10 @@ import (
 
 // Drain shuts the queue for good and waits until it has been worked off: adds
 // are refused, keys that are ready are still leased, to those who call Get or
-// Run, and leases are waited for. What was delayed or parked, or is added again,
-// retried or parked by a lease that was open, is not leased any more. Drain
-// returns these keys: they are the caller's to care for. (What the limiter remembers of them stays
-// until it expires.)
+// Run, and leases are waited for. What was delayed or parked, or is added
+// again, retried or parked by a lease that was open, is not leased any more.
+// Drain returns these keys: they are the caller's to care for. (What the
+// limiter remembers of them stays until it expires.)
 //
 // Somebody has to work off what is ready: a Run whose context has ended does not.
 // The hooks and log lines of the last leases may come a little later; when Run has
@@ -128,8 +128,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// restLocked takes out every key that is pending or parked, and returns them. The caller
-// holds mu.
+// restLocked takes out every key that is pending or parked, and returns them.
+// The caller holds mu.
 func (q *WorkQueue[K]) restLocked() []K {
 	rest := make([]K, 0, q.pending+q.parked)
 	for slot := range uint32(len(q.keys.slots)) {

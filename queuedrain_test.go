@@ -144,7 +144,8 @@ func TestWorkQueue_DrainLateRetry(t *testing.T) {
 	})
 }
 
-// TestWorkQueue_SeveralDrains (promise 24): the rest goes to exactly one of several callers.
+// TestWorkQueue_SeveralDrains (promise 24): the rest goes to exactly one of
+// several callers.
 func TestWorkQueue_SeveralDrains(t *testing.T) {
 	for _, patient := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -182,8 +183,8 @@ func TestWorkQueue_SeveralDrains(t *testing.T) {
 	}
 }
 
-// TestWorkQueue_DrainFromWorker (promise 24): a worker that drains does not wait for itself,
-// whether it is the only one that does or not.
+// TestWorkQueue_DrainFromWorker (promise 24): a worker that drains does not
+// wait for itself, whether it is the only one that does or not.
 func TestWorkQueue_DrainFromWorker(t *testing.T) {
 	for _, drainers := range []int{1, 2, 3} {
 		synctest.Test(t, func(t *testing.T) {
@@ -216,8 +217,8 @@ func TestWorkQueue_DrainFromWorker(t *testing.T) {
 	}
 }
 
-// TestWorkQueue_DrainTwiceFromOneLease (promise 24): two calls by one worker are not taken for
-// two workers.
+// TestWorkQueue_DrainTwiceFromOneLease (promise 24): two calls by one worker
+// are not taken for two workers.
 func TestWorkQueue_DrainTwiceFromOneLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, informer.QueueOptions[string]{})

@@ -64,6 +64,16 @@ func (q *WorkQueue[K]) Items() []Item[K] {
 	return items
 }
 
+// Item returns what there is to tell of key, and whether it is in the queue.
+func (q *WorkQueue[K]) Item(key K) (Item[K], bool) {
+	slot := q.lockAt(key)
+	defer q.mu.Unlock()
+	if slot == noSlot {
+		return Item[K]{}, false
+	}
+	return q.itemLocked(slot, &queueView[K]{stage: q.stage, now: q.clock.now()}), true
+}
+
 // viewBatch is how many slots are read under one lock.
 const viewBatch = 512
 
@@ -146,8 +156,8 @@ func (q *WorkQueue[K]) noteNewLocked(slot uint32) {
 // covers reports that slot is still to be read.
 func (v *queueView[K]) covers(slot uint32) bool { return slot >= v.next && slot < v.end }
 
-// itemLocked returns what there is to tell v of the key in slot, without a state if
-// there is none. The caller holds mu.
+// itemLocked returns what there is to tell v of the key in slot, without a state
+// if there is none. The caller holds mu.
 func (q *WorkQueue[K]) itemLocked(slot uint32, v *queueView[K]) Item[K] {
 	w := q.keys.at(slot)
 	state := w.state()

@@ -211,9 +211,10 @@ func (q *WorkQueue[K]) Cancel(key K) bool {
 	return true
 }
 
-// Unpark makes key ready if it is parked, as an add would, but at once, whatever
-// Debounce says: its next attempt is the first. It reports whether it was parked. [WorkQueue.Items] lists the keys
-// that are. Once Drain has been called, Unpark returns false.
+// Unpark makes key ready if it is parked, as an add would, but at once,
+// whatever Debounce says: its next attempt is the first. It reports whether it
+// was parked. [WorkQueue.Items] lists the keys that are. Once Drain has been
+// called, Unpark returns false.
 func (q *WorkQueue[K]) Unpark(key K) bool {
 	slot := q.lockAt(key)
 	if slot == noSlot || q.keys.at(slot).at != workParked || q.stage != queueOpen {
