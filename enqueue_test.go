@@ -138,6 +138,7 @@ func TestEnqueueByHandler(t *testing.T) {
 	})
 }
 
+// canceled returns a context that has ended.
 func canceled(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

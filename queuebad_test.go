@@ -120,9 +120,7 @@ func (q *badQueue) lease() informer.Lease[any] { return leaseNow(q.t, q.WorkQueu
 
 // drain shuts the queue, and says what was left.
 func (q *badQueue) drain() {
-	ctx, stop := context.WithCancel(q.t.Context())
-	stop()
-	rest, err := q.Drain(ctx)
+	rest, err := q.Drain(canceled(q.t))
 	q.say("drained ", rest, " ", err != nil)
 }
 

@@ -1,7 +1,6 @@
 package informer_test
 
 import (
-	"context"
 	"runtime"
 	"slices"
 	"strconv"
@@ -76,9 +75,7 @@ func TestWorkQueue_MemoryOfGroups(t *testing.T) {
 			if n := runtime.NumGoroutine(); n > before {
 				t.Errorf("%d goroutines, %d before", n, before)
 			}
-			ctx, stop := context.WithCancel(t.Context())
-			stop()
-			rest, err := q.Drain(ctx)
+			rest, err := q.Drain(canceled(t))
 			if slices.Sort(rest); len(rest) != left || left > 0 && rest[left-1] != left-1 || (err != nil) != (left > 0) {
 				t.Errorf("Drain = %d keys, %v, want %d", len(rest), err, left)
 			}

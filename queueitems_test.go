@@ -1,7 +1,6 @@
 package informer_test
 
 import (
-	"context"
 	"maps"
 	"testing"
 	"testing/synctest"
@@ -109,9 +108,7 @@ func TestWorkQueue_ItemsWhileAllChanges(t *testing.T) {
 		"retried": func(q *changingQueue) { q.end(func(l informer.Lease[int]) { l.Retry(errSource) }) },
 		"parked":  func(q *changingQueue) { q.end(func(l informer.Lease[int]) { l.Park(errSource) }) },
 		"drained": func(q *changingQueue) {
-			ctx, stop := context.WithCancel(q.t.Context())
-			stop()
-			_, _ = q.Drain(ctx)
+			_, _ = q.Drain(canceled(q.t))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

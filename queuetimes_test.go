@@ -161,9 +161,7 @@ func TestWorkQueue_AddsAndRetries(t *testing.T) {
 		if s := q.Stats(); s.Adds != 2 || s.Retries != 1 || s.Waited.Count != 3 {
 			t.Errorf("%d adds, %d retries, %d leases, want 2, 1, 3", s.Adds, s.Retries, s.Waited.Count)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, _ = q.Drain(ctx)
+		_, _ = q.Drain(canceled(t))
 		lease.Retry(errSource)
 		if s := q.Stats(); s.Retries != 1 {
 			t.Errorf("a retry that came too late counts: %d", s.Retries)
